@@ -49,7 +49,7 @@ figure, axes = plt.subplots(2, 2, figsize=(6.4, 8.6), layout="constrained")
 for (top, bottom), (name, forecast) in zip(axes.T, forecasts.items(), strict=True):
     PITHistogramDisplay.from_predictions(y_test, forecast, ax=top, name=name, random_state=0)
     QuantileReliabilityDisplay.from_predictions(
-        y_test, forecast, kind="interval", ax=bottom, name=name, random_state=0
+        y_test, forecast, level_type="interval", ax=bottom, name=name, random_state=0
     )
 plt.show()
 

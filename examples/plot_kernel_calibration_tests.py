@@ -40,8 +40,8 @@ data = {
 # only, widely. As in the paper, the mean of the "unbiased" estimates stands for the true SKCE.
 
 
-def kernel_error(estimator):
-    return squared_kernel_calibration_error, {"estimator": estimator}
+def kernel_error(estimation):
+    return squared_kernel_calibration_error, {"estimation": estimation}
 
 
 measures = {
@@ -105,11 +105,11 @@ tests = {
     "consistency\nECE (C)": CalibrationTest(
         "expected_calibration_error", method="consistency", metric_params=binned, n_resamples=19
     ),
-    "bound\nbiased (Db)": CalibrationTest("skce", method="distribution-free", estimator="biased"),
+    "bound\nbiased (Db)": CalibrationTest("skce", method="distribution-free", estimation="biased"),
     "bound\nunbiased (Duq)": CalibrationTest("skce", method="distribution-free"),
-    "bound\nlinear (Dl)": CalibrationTest("skce", method="distribution-free", estimator="linear"),
+    "bound\nlinear (Dl)": CalibrationTest("skce", method="distribution-free", estimation="linear"),
     "asymptotic\nunbiased (Auq)": CalibrationTest("skce", method="asymptotic", n_resamples=199),
-    "asymptotic\nlinear (Al)": CalibrationTest("skce", method="asymptotic", estimator="linear"),
+    "asymptotic\nlinear (Al)": CalibrationTest("skce", method="asymptotic", estimation="linear"),
     "conditional\n(not in paper)": CalibrationTest("skce", n_resamples=99),
 }
 levels = np.linspace(0, 1, 201)

@@ -29,7 +29,7 @@ SIZES = {10: 400, 100: 400, 1000: 150}  # numbers of classes, and of data sets
 measures = {
     "ECE": (expected_calibration_error, {"multi_class": "canonical", "n_bins": 10}),
     "SKCE, unbiased": (squared_kernel_calibration_error, {}),
-    "SKCE, linear": (squared_kernel_calibration_error, {"estimator": "linear"}),
+    "SKCE, linear": (squared_kernel_calibration_error, {"estimation": "linear"}),
 }
 values = {(name, size): [] for name in measures for size in SIZES}
 coincidences = {size: [] for size in SIZES}

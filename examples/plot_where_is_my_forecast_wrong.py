@@ -101,8 +101,8 @@ plt.show()
 
 for name, stage in stages.items():
     local = local_calibration_error(
-        y[test], stage, given=positions[test], bandwidth=0.1, debias=True
+        y[test], stage, given=positions[test], bandwidth=0.1, estimation="debiased"
     )
-    overall = quantile_calibration_error(y[test], stage, norm="l2", debias=True)
+    overall = quantile_calibration_error(y[test], stage, norm="l2", estimation="debiased")
     crps = continuous_ranked_probability_loss(y[test], stage)
     print(f"{name:7} overall {overall:.3f}, local {local:.3f}, CRPS {crps:.3f}")

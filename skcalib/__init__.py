@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._guesses import MODULES, raise_no_attribute
-from ._versions import __version__ as __version__, show_versions
+from ._versions import __version__ as __version__, show_versions as show_versions
 
 if TYPE_CHECKING:
     from . import (
@@ -27,17 +27,24 @@ if TYPE_CHECKING:
         torch as torch,
         uncertainty as uncertainty,
     )
-    from .display import ReliabilityDisplay
-    from .hypothesis_tests import CalibrationTest
+    from .display import ReliabilityDisplay as ReliabilityDisplay
+    from .hypothesis_tests import CalibrationTest as CalibrationTest
     from .metrics import (
-        calibration_distance_bounds,
-        expected_calibration_error,
-        score_decomposition,
-        smooth_calibration_error,
+        calibration_distance_bounds as calibration_distance_bounds,
+        expected_calibration_error as expected_calibration_error,
+        score_decomposition as score_decomposition,
+        smooth_calibration_error as smooth_calibration_error,
     )
-    from .recalibration import AutoRecalibrator, RecalibratedClassifier, RecalibratedRegressor
-    from .report import calibration_report
-    from .uncertainty import compare_models, confidence_interval
+    from .recalibration import (
+        AutoRecalibrator as AutoRecalibrator,
+        RecalibratedClassifier as RecalibratedClassifier,
+        RecalibratedRegressor as RecalibratedRegressor,
+    )
+    from .report import calibration_report as calibration_report
+    from .uncertainty import (
+        compare_models as compare_models,
+        confidence_interval as confidence_interval,
+    )
 
 _USED_DAILY = {
     "AutoRecalibrator": "recalibration",
@@ -54,21 +61,7 @@ _USED_DAILY = {
     "smooth_calibration_error": "metrics",
 }
 
-__all__ = [
-    "AutoRecalibrator",
-    "CalibrationTest",
-    "RecalibratedClassifier",
-    "RecalibratedRegressor",
-    "ReliabilityDisplay",
-    "calibration_distance_bounds",
-    "calibration_report",
-    "compare_models",
-    "confidence_interval",
-    "expected_calibration_error",
-    "score_decomposition",
-    "show_versions",
-    "smooth_calibration_error",
-]
+__all__ = sorted([*_USED_DAILY, "show_versions"])
 
 _SUBMODULES = [*MODULES, "torch"]
 

@@ -13,16 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 from ._guesses import guess_other_names
 from ._inputs.scikit_learn import Interval, get_literal_constraints, validate_parameter_constraints
 from ._inputs.warnings import check_memory, warn_if_slow
-from ._statistics.kernels import (
-    KERNEL_CONSTRAINTS,
-    KERNELS,
-    KernelFamily,
-    check_finite_kernel,
-    check_kernel,
-    check_semidefinite,
-    kernel_values,
-    median_bandwidth,
-)
+from ._statistics import kernels
 
 __all__ = [
     "Bounded",
@@ -500,7 +491,7 @@ class RKHSBall(_Checked):
     0.25
     """
 
-    _parameter_constraints: ClassVar[dict] = KERNEL_CONSTRAINTS | {"radius": _NON_NEGATIVE}
+    _parameter_constraints: ClassVar[dict] = kernels.KERNEL_CONSTRAINTS | {"radius": _NON_NEGATIVE}
 
     kernel: str | Callable = "laplacian"
     bandwidth: float | Literal["median"] = 1.0
@@ -515,7 +506,7 @@ class RKHSBall(_Checked):
             f"RKHSBall() at {len(points)} distinct predictions",
             "Call squared_kernel_calibration_error, whose square root it is.",
         )
-        eigenvalue, vector = check_semidefinite(self._gram(points), "kernel")
+        eigenvalue, vector = kernels.check_semidefinite(self._gram(points), "kernel")
         root = vector * np.sqrt(np.maximum(eigenvalue, 0))  # root @ root.T is the Gram matrix
         coordinates = cvxpy.Variable(values.shape)
         return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]
@@ -524,11 +515,11 @@ class RKHSBall(_Checked):
         if callable(self.kernel) or self.bandwidth != "median":
             return self
         family = self._family(points)
-        bandwidth = median_bandwidth(points, weight, family.metric, family.scale)
+        bandwidth = kernels.median_bandwidth(points, weight, family.metric, family.scale)
         return replace(self, bandwidth=bandwidth)
 
-    def _family(self, points: np.ndarray) -> KernelFamily:
-        family = KERNELS[str(self.kernel)]
+    def _family(self, points: np.ndarray) -> kernels.KernelFamily:
+        family = kernels.KERNELS[str(self.kernel)]
         # every distance on a line is |s − t|
         return family._replace(scale=1.0) if points.ndim == 1 else family
 
@@ -536,8 +527,8 @@ class RKHSBall(_Checked):
         """Return the kernel values of all pairs of points, (m, m)."""
         rows = points.reshape(len(points), -1)
         if callable(self.kernel):
-            gram = np.asarray(check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)
-            check_finite_kernel(gram)
+            gram = np.asarray(kernels.check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)
+            kernels.check_finite_kernel(gram)
             return gram
         ball = self._resolve(points, np.ones(len(points)))
-        return kernel_values(rows, rows, self._family(points), ball.bandwidth)
+        return kernels.kernel_values(rows, rows, self._family(points), ball.bandwidth)

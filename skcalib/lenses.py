@@ -10,6 +10,7 @@ The argument `multi_class` takes a lens: an object of this module, or one of you
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -144,6 +145,10 @@ class _BuiltInLens(Lens):
 
     # from probabilities of events (n, P) and the classes (K,) to (n, K); None if that cannot be
     _combine: Any = None
+
+    def __post_init__(self) -> None:
+        """Copy the arguments, which the caller may change later."""
+        vars(self).update(deepcopy(vars(self)))
 
     def _check_classes(self, classes: np.ndarray) -> None:
         """Refuse classes that the lens is not for."""
@@ -573,6 +578,9 @@ class _UserLens(_BuiltInLens):
     lens: Any
     keeps_two_classes = False
 
+    def __post_init__(self) -> None:
+        """Keep the lens itself."""
+
     @property
     def average(self) -> str:  # type: ignore[override]
         return getattr(self.lens, "average", "weighted")
@@ -597,11 +605,7 @@ class _UserLens(_BuiltInLens):
 
 
 # The lenses that have a name; "canonical" is the name of none, as nothing is reduced.
-_NAMED_LENSES = {
-    "confidence": _Confidence(),
-    "top-label": _TopLabel(),
-    "classwise": _Classwise(),
-}
+_NAMED_LENSES = {"confidence": _Confidence(), "top-label": _TopLabel(), "classwise": _Classwise()}
 
 
 def _get_lens(multi_class: Any) -> Any:

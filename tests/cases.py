@@ -70,14 +70,14 @@ METRIC_CASES = {
     "expected, quantile": partial(expected_calibration_error, strategy="quantile", n_bins=4),
     "expected, l2": partial(expected_calibration_error, norm="l2", multi_class="classwise"),
     "expected, max": partial(expected_calibration_error, norm="max", multi_class="top-label"),
-    "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased", bandwidth=0.3),
+    "kernel, biased": partial(squared_kernel_calibration_error, estimation="biased", bandwidth=0.3),
     "kernel, rbf": partial(squared_kernel_calibration_error, kernel="rbf", bandwidth=0.2),
     "kernel, classwise": partial(
         squared_kernel_calibration_error,
         multi_class="classwise",
         kernel="exponential",
         bandwidth=0.3,
-        estimator="biased",
+        estimation="biased",
     ),
     "kernel, root": partial(kernel_calibration_error, bandwidth=0.3),
     "conditional": partial(conditional_kernel_calibration_error, regularization=0.3, bandwidth=0.3),
@@ -98,14 +98,18 @@ METRIC_CASES = {
         multi_class="classwise",
     ),
     "conditional, standardized": partial(
-        conditional_kernel_calibration_error, bandwidth=0.3, estimator="standardized"
+        conditional_kernel_calibration_error, bandwidth=0.3, estimation="standardized"
     ),
     "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
     "cumulative, range": partial(
-        cumulative_calibration_error, kind="range", multi_class="classwise"
+        cumulative_calibration_error, norm="range", multi_class="classwise"
     ),
     "expected, debiased": partial(
-        expected_calibration_error, norm="l2", debias=True, n_bins=2, multi_class="classwise"
+        expected_calibration_error,
+        norm="l2",
+        estimation="debiased",
+        n_bins=2,
+        multi_class="classwise",
     ),
     "expected, width": partial(
         expected_calibration_error, strategy="quantile", n_bins=4, add_bin_width=True
@@ -158,7 +162,7 @@ METRIC_CASES = {
         smooth_expected_calibration_error, bandwidth=0.05, multi_class="classwise"
     ),
     "decision, given the action": partial(decision_calibration_error, given="action"),
-    "decision, chosen": partial(decision_calibration_error, kind="chosen"),
+    "decision, chosen": partial(decision_calibration_error, compared_actions="chosen"),
     "weighted": weighted_calibration_error,
     "weighted, classwise": partial(weighted_calibration_error, multi_class="classwise"),
     "weighted, monotone": partial(
@@ -184,7 +188,7 @@ COMPOSITE_CASES = {
 TEST_CASES = {
     "default": CalibrationTest(n_resamples=49, random_state=0),
     "biased": CalibrationTest(
-        "skce", estimator="biased", kernel="rbf", n_resamples=49, random_state=0
+        "skce", estimation="biased", kernel="rbf", n_resamples=49, random_state=0
     ),
     "several bandwidths": CalibrationTest(
         "skce", bandwidth="multiple", n_resamples=19, random_state=0
@@ -215,7 +219,7 @@ TEST_CASES = {
     "Cox, asymptotic": CoxTest(method="asymptotic"),
 }
 
-# Tests that need equal weights; their other laws are those of every estimator.
+# Tests that need equal weights; their other laws are those of every estimate.
 EQUAL_WEIGHT_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
     "distribution-free": CalibrationTest(method="distribution-free"),
@@ -223,7 +227,7 @@ EQUAL_WEIGHT_CASES = {
     "sequential": SequentialCalibrationTest(windows=(50,)),
 }
 
-# Two equal rows are a pair, for the unbiased estimator and for the bandwidth "median"; a row of
+# Two equal rows are a pair, for the unbiased estimate and for the bandwidth "median"; a row of
 # weight 2 makes no pair with itself. A regularization and the neighbours of a local regression
 # follow the number of rows.
 NOT_REPEATABLE = {

@@ -101,7 +101,7 @@ def forecast_cases():
     for kernel in GIVEN_KERNELS[1:]:
         yield f"normal given {kernel}", normal(options | {"given_kernel": kernel})
     yield "normal given features", normal(options | {"given": FEATURES})
-    yield "normal biased", normal(options | {"estimator": "biased"})
+    yield "normal biased", normal(options | {"estimation": "biased"})
     yield "normal detached", normal(options | {"detach_given": True})
 
 
@@ -118,7 +118,7 @@ def class_cases():
     yield "classes narrow canonical", classes(options | {"given_bandwidth": 0.04})
     narrow = {"calibration": "marginal", "given_bandwidth": 0.1}
     yield "classes narrow marginal", classes(options | narrow)
-    yield "classes biased", classes(options | {"calibration": "marginal", "estimator": "biased"})
+    yield "classes biased", classes(options | {"calibration": "marginal", "estimation": "biased"})
     yield "classes detached", classes(options | {"detach_given": True})
     detached = {"calibration": "marginal", "detach_given": True}
     yield "classes detached marginal", classes(options | detached)
@@ -158,9 +158,9 @@ def error_cases():
     for order in (1.0, 1.5, 2.0):
         yield f"kde {order}", Case(kde, (LOGITS,), LABEL, weighted | {"order": order})
     conditional = losses.conditional_kernel_calibration_loss
-    for estimator in ("biased", "unbiased"):
-        options = weighted | {"estimator": estimator, "regularization": 0.2}
-        yield f"conditional {estimator}", Case(conditional, (LOGITS,), LABEL, options)
+    for estimation in ("biased", "unbiased"):
+        options = weighted | {"estimation": estimation, "regularization": 0.2}
+        yield f"conditional {estimation}", Case(conditional, (LOGITS,), LABEL, options)
     yield "conditional binary", Case(conditional, (LOGITS[:, 0],), LABEL % 2, {"bandwidth": 0.3})
     yield "kde binary", Case(kde, (LOGITS[:, 0],), LABEL % 2, {"bandwidth": 0.3})
 

@@ -274,44 +274,44 @@ def kernel_value(name, s, t, bandwidth):
 
 
 def skce_by_loops(
-    proba, label, kernel, bandwidth, estimator, weight=None, class_kernel=None, block_size=None
+    proba, label, kernel, bandwidth, estimation, weight=None, class_kernel=None, block_size=None
 ):
     """Table 1 of Widmann, Lindsten and Zachariah (2019); proba (n, K), label 0..K−1."""
     n, n_classes = proba.shape
     weight = normalised(weight, n)
     class_kernel = np.eye(n_classes) if class_kernel is None else class_kernel
     residual = np.eye(n_classes)[label] - proba
-    block_size = {"linear": 2, "block": block_size}.get(estimator, n)
+    block_size = {"linear": 2, "block": block_size}.get(estimation, n)
     used = n // block_size * block_size
     total = pairs = 0.0
     for i in range(used):
         for j in range(used):
-            if i // block_size == j // block_size and (estimator == "biased" or i != j):
+            if i // block_size == j // block_size and (estimation == "biased" or i != j):
                 k = kernel_value(kernel, proba[i], proba[j], bandwidth)
                 h = k * (residual[i] @ class_kernel @ residual[j])
                 total += weight[i] * weight[j] * h
                 pairs += weight[i] * weight[j]
-    return total if estimator == "biased" else total / pairs
+    return total if estimation == "biased" else total / pairs
 
 
-def skce_of_matrices_by_loops(proba, label, kernel, estimator, weight=None, block_size=None):
+def skce_of_matrices_by_loops(proba, label, kernel, estimation, weight=None, block_size=None):
     """The same with a matrix-valued kernel of two predictions, (K, K); Definition 1 there."""
     n, n_classes = proba.shape
     weight = normalised(weight, n)
     residual = np.eye(n_classes)[label] - proba
-    block_size = {"linear": 2, "block": block_size}.get(estimator, n)
+    block_size = {"linear": 2, "block": block_size}.get(estimation, n)
     used = n // block_size * block_size
     total = pairs = 0.0
     for i in range(used):
         for j in range(used):
-            if i // block_size == j // block_size and (estimator == "biased" or i != j):
+            if i // block_size == j // block_size and (estimation == "biased" or i != j):
                 matrix = kernel(proba[i], proba[j])
                 for c in range(n_classes):
                     for d in range(n_classes):
                         h = residual[i, c] * matrix[c, d] * residual[j, d]
                         total += weight[i] * weight[j] * h
                 pairs += weight[i] * weight[j]
-    return total if estimator == "biased" else total / pairs
+    return total if estimation == "biased" else total / pairs
 
 
 def brier_score(label, proba, weight=None):

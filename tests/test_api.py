@@ -10,13 +10,13 @@ import sys
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from pkgutil import resolve_name as load
 
 import numpy as np
 import pytest
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
+from pages import read_page
 
 import skcalib
 from skcalib import hypothesis_tests, metrics
@@ -104,7 +104,7 @@ def test_the_names_used_daily_are_at_the_top():
     assert list(skcalib.__all__) == sorted(skcalib.__all__)
     for name in skcalib.__all__:
         assert callable(getattr(skcalib, name))
-    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    readme = read_page("README.md")
     for names in re.findall(r"from skcalib import (.*)", readme):
         assert set(names.split(", ")) <= set(skcalib.__all__)
     assert set(dir(skcalib)) == {*skcalib.__all__, *skcalib._SUBMODULES, "__version__"}
@@ -349,7 +349,6 @@ def documented_parameters():
 
 
 def test_no_parameter_means_two_things():
-    # an estimator is a model, as in scikit-learn, or that of a statistic, which is biased or not
     kinds = {}
     for function, parameter in documented_parameters():
         if not dataclasses.is_dataclass(load(function)):
@@ -357,7 +356,7 @@ def test_no_parameter_means_two_things():
             of_function = {kind for kind, words in KINDS.items() if re.search(words, allowed)}
             for name in parameter.name.split(", ") if of_function else []:
                 kinds[name] = kinds.get(name, of_function) & of_function
-    assert {name for name, common in kinds.items() if not common} == {"estimator"}
+    assert not {name for name, common in kinds.items() if not common}
 
 
 def test_the_name_of_predictions_says_what_they_may_be():
@@ -418,8 +417,7 @@ def test_signatures_are_short():
 
 
 def test_each_call_for_users_of_other_packages_is_run():
-    page = Path(skcalib.__file__).parents[1] / "docs" / "coming_from.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
+    lines = read_page("docs/coming_from.md").splitlines()
     code = "\n".join(line[4:] for line in lines if line[:4] in (">>> ", "... "))
     rows = [line.split(" | ")[1] for line in lines if re.match(r"\| .* \| .* \|", line)]
     calls = [call for row in rows for call in re.findall(r"`([^`]+\))`", row)]
@@ -428,8 +426,7 @@ def test_each_call_for_users_of_other_packages_is_run():
 
 
 def test_each_call_for_a_paper_is_compared_with_the_formula():
-    page = Path(skcalib.__file__).parents[1] / "docs" / "coming_from_a_paper.md"
-    lines = page.read_text(encoding="utf-8").splitlines()
+    lines = read_page("docs/coming_from_a_paper.md").splitlines()
     compared = "\n".join(
         line for line in lines if re.match(">>> (same|ours|found|test) ?[=(]", line)
     )

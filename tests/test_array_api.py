@@ -3,13 +3,13 @@
 import re
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy
 import sklearn
 from cases import RECALIBRATOR_CASES
+from pages import read_page
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
@@ -356,18 +356,18 @@ def short(options):
 
 KERNEL_OPTIONS = [
     {},
-    {"estimator": "biased"},
+    {"estimation": "biased"},
     {"kernel": "rbf", "bandwidth": 0.3},
     {"kernel": "exponential", "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0])},
-    {"kernel": "laplacian", "estimator": "linear"},
+    {"kernel": "laplacian", "estimation": "linear"},
     {"method": "fourier", "random_state": 0},
     {
         "method": "fourier",
-        "estimator": "biased",
+        "estimation": "biased",
         "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0]),
         "random_state": 0,
     },
-    {"kernel": lambda s, t: s @ t.T, "estimator": "block"},
+    {"kernel": lambda s, t: s @ t.T, "estimation": "block"},
 ]
 
 
@@ -431,8 +431,8 @@ CONDITIONAL_OPTIONS = [
     {"method": "fourier", "kernel": "rbf", "bandwidth": 0.2, "random_state": 0},
     {"method": "nystroem"},
     {"kernel": lambda s, t: s @ t.T},
-    {"estimator": "standardized"},
-    {"estimator": "standardized", "method": "fourier", "random_state": 0},
+    {"estimation": "standardized"},
+    {"estimation": "standardized", "method": "fourier", "random_state": 0},
     {"regularization": "cv"},
 ]
 
@@ -472,8 +472,8 @@ def test_scores_of_scikit_learn(package):
 
 TEST_OPTIONS = [
     {"bandwidth": 0.3},
-    {"estimator": "biased"},
-    {"estimator": "linear"},
+    {"estimation": "biased"},
+    {"estimation": "linear"},
     {"metric_params": {"method": "fourier", "n_components": 20}},
     {"metric_params": {"multi_class": "confidence"}},
 ]
@@ -560,8 +560,7 @@ def test_classifiers_convert(package):
 
 
 def test_the_code_of_the_guide_runs(package):
-    guide = Path(__file__).parents[1] / "docs" / "guide" / "large_data.md"
-    text = guide.read_text(encoding="utf-8")
+    text = read_page("docs/guide/large_data.md")
     (block,) = re.findall(r"```python\n(import sklearn\n.*?)```", text, flags=re.DOTALL)
     logits, y = problem(40, 3)
     names = {"logits": package(logits), "labels": package(y)}

@@ -3,20 +3,21 @@
 import importlib
 import re
 import sqlite3
+import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from doctest import DocTestFinder, DocTestRunner
 from inspect import signature
-from pathlib import Path
+from itertools import chain
 
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from pages import read_page
 from problems import problem, two_columns
 from scipy import stats
 from scipy.special import log_expit, logit
 
-import skcalib
 from skcalib import metrics
 from skcalib._data import ClassData
 from skcalib.display import _base
@@ -43,11 +44,8 @@ from skcalib.report import calibration_report
 from skcalib.streaming import CalibrationState
 from skcalib.uncertainty import confidence_interval
 
-PAGE = Path(skcalib.__file__).parent.parent / "CONTRIBUTING.md"
-if not PAGE.exists():
-    pytest.skip("the page is not installed", allow_module_level=True)
-
-TEXT = PAGE.read_text(encoding="utf-8")
+PAGE = "CONTRIBUTING.md"
+TEXT = read_page(PAGE)
 SNIPPETS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
@@ -56,8 +54,8 @@ def run_snippet(start, module, **more_names):
     (snippet,) = (snippet for snippet in SNIPPETS if re.match(rf"\s*{re.escape(start)}", snippet))
     types = {"ClassData": ClassData, "Callable": Callable}
     # in a module of its own, so that its classes do not count as those of the package
-    names = types | vars(importlib.import_module(module)) | {"__name__": PAGE.name} | more_names
-    exec(compile(snippet, PAGE.name, "exec"), names)
+    names = types | vars(importlib.import_module(module)) | {"__name__": PAGE} | more_names
+    exec(compile(snippet, PAGE, "exec"), names)
     return names
 
 
@@ -207,3 +205,38 @@ def test_forecast():
     assert CalibrationTest(n_resamples=19, random_state=0).fit(forecast, y).p_value_ <= 1
     assert len(AutoRecalibrator().fit(forecast, y).transform(forecast)) == 30
     assert "30 forecasts" in str(calibration_report(y, forecast, random_state=0))
+
+
+WORKFLOWS = ("release.yml", "tests.yml")
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned_by_commit(name):
+    text = read_page(f".github/workflows/{name}")
+    actions = [line for line in text.splitlines() if re.search(r"\buses: (?!\./)", line)]
+    assert len(actions) >= 4
+    pinned = re.compile(r" *- uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [line for line in actions if not pinned.fullmatch(line)] == []
+
+
+def test_the_tag_is_tested_before_it_is_published():
+    yaml = pytest.importorskip("yaml")
+    release, tests = (yaml.safe_load(read_page(f".github/workflows/{name}")) for name in WORKFLOWS)
+    jobs = release["jobs"]
+    assert {jobs[name].get("uses") for name in jobs["publish"]["needs"]} == {
+        None,
+        "./.github/workflows/tests.yml",
+    }
+    assert "workflow_call" in tests[True]  # YAML 1.1 reads the key `on` as True
+    assert any(step.get("run") == "python -m pytest" for step in tests["jobs"]["newest"]["steps"])
+
+
+def test_each_dependency_has_its_licence_in_the_table():
+    project = tomllib.loads(read_page("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    groups = (extras[name] for name in ("arrow", "tables", "onnx", "plot", "jax", "torch", "test"))
+    names = {re.match(r"[\w-]+", text)[0] for text in chain(project["dependencies"], *groups)}
+    rows = re.findall(r"^\| \S+ \| (\S+) \| (.+) \|$", read_page("RELEASING.md"), re.MULTILINE)
+    licences = dict(rows)
+    assert names - {"skcalib"} <= set(licences)
+    assert not {"not installed", "not stated"} & set(licences.values())

@@ -53,17 +53,23 @@ def squares(y):
 CASES = {
     **{name: entry.function for name, entry in FORECAST_METRICS.items()},
     "quantile, l2": partial(quantile_calibration_error, norm="l2"),
-    "quantile, max, interval": partial(quantile_calibration_error, norm="max", kind="interval"),
+    "quantile, max, interval": partial(
+        quantile_calibration_error, norm="max", level_type="interval"
+    ),
     "quantile, levels": partial(quantile_calibration_error, levels=[0.1, 0.5, 0.8]),
-    "quantile, debiased": partial(quantile_calibration_error, norm="l2", debias=True, squared=True),
-    "local, debiased": partial(local_calibration_error, debias=True, average="root-mean-square"),
+    "quantile, debiased": partial(
+        quantile_calibration_error, norm="l2", estimation="debiased", squared=True
+    ),
+    "local, debiased": partial(
+        local_calibration_error, estimation="debiased", average="root-mean-square"
+    ),
     "matching, quantile": partial(distribution_matching_error, calibration="quantile"),
     "matching, marginal": partial(distribution_matching_error, calibration="marginal"),
     "matching, threshold": partial(distribution_matching_error, calibration="threshold"),
     "matching, local": partial(distribution_matching_error, calibration="local"),
     "matching, individual": partial(distribution_matching_error, calibration="individual"),
     "matching, decision": partial(matching, calibration="decision", loss=0.3),
-    "matching, biased": partial(matching, estimator="biased", given_bandwidth=1.0),
+    "matching, biased": partial(matching, estimation="biased", given_bandwidth=1.0),
     "matching, laplacian": partial(distribution_matching_error, kernel="laplacian"),
     "matching, energy": partial(distribution_matching_error, kernel="energy"),
     "matching, moments": partial(distribution_matching_error, kernel="moments"),
@@ -72,17 +78,19 @@ CASES = {
         distribution_matching_error,
         kernel="thresholds",
         calibration="marginal",
-        estimator="biased",
+        estimation="biased",
     ),
-    "matching, threshold, biased": partial(matching, calibration="threshold", estimator="biased"),
+    "matching, threshold, biased": partial(matching, calibration="threshold", estimation="biased"),
     "matching, tanh": partial(matching, kernel="tanh", thresholds=0.3),
     "matching, loss": partial(distribution_matching_error, kernel="loss", loss=[0.3, squares]),
     "conditional": conditional_kernel_calibration_error,
     "conditional, debiased": partial(
-        conditional_kernel_calibration_error, outcome_bandwidth=1.0, estimator="debiased"
+        conditional_kernel_calibration_error, outcome_bandwidth=1.0, estimation="debiased"
     ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
-    "decision, squares": partial(decision_calibration_error, loss=squares, kind="chosen"),
+    "decision, squares": partial(
+        decision_calibration_error, loss=squares, compared_actions="chosen"
+    ),
     "crps decomposition": lambda y, forecast, **options: (
         score_decomposition(y, forecast, score="crps", **options).miscalibration
     ),
@@ -353,6 +361,20 @@ def test_distribution_functions_at_the_ends(kind, y, below):
     np.testing.assert_array_equal(np.exp(forecast.logcdf(y)), np.full(N, below))
     np.testing.assert_array_equal(forecast.sf(y), np.full(N, 1 - below))
     np.testing.assert_array_equal(np.exp(forecast.logsf(y)), np.full(N, 1 - below))
+
+
+@pytest.mark.parametrize("kind", sorted(set(FORECASTS) - {"quantile"}))
+def test_crps_far_outside_is_the_distance_as_far_as_it_can_be_summed(kind):
+    forecast, far = FORECASTS[kind], np.full(N, 1e150)
+    crps_decomposition = partial(score_decomposition, score="crps")
+    np.testing.assert_allclose(forecast.crps(far), far, rtol=1e-6)
+    for huge in (1e151, 1e308):
+        far[3] = huge
+        with pytest.raises(ValueError, match=r"y must lie within ±1e\+150.*larger unit"):
+            forecast.crps(far)
+        for measure in (continuous_ranked_probability_loss, crps_decomposition):
+            with pytest.raises(ValueError, match=r"y_true must lie within ±1e\+150.*larger unit"):
+                measure(far, forecast)
 
 
 # The metrics that some kinds of forecasts do not know enough for, and these kinds.

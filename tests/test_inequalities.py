@@ -78,7 +78,7 @@ def test_measures_bound_each_other(data, n_bins, strategy, step):
 
     # Σ c f = C f(1) − ∫ F f' for a function f that changes by at most 1
     largest = value(cumulative_calibration_error, data)
-    spread = value(cumulative_calibration_error, data, kind="range")
+    spread = value(cumulative_calibration_error, data, norm="range")
     assert largest <= spread + ROUNDING
     assert spread <= 2 * largest + ROUNDING
     assert smooth <= 2 * largest + ROUNDING

@@ -555,3 +555,16 @@ def test_p_values_are_probabilities(test, n_classes):
     if isinstance(fitted, CalibrationTest):
         assert fitted.null_distribution_.shape == (test.n_resamples,)
     assert fitted.classes_.tolist() == list(range(n_classes))
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if "average" in METRICS[name].options])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_average_none_gives_an_array_whatever_the_classes(name, n_classes):
+    y, proba = random_problem(np.random.default_rng(3), 8, n_classes)
+    metric = METRICS[name].function
+    values = metric(y, proba, average=None)
+    assert isinstance(values, np.ndarray)
+    assert values.ndim == 1
+    assert values.tolist() == [metric(y, proba)]  # of the predicted class, or the only one
+    each = metric(y, proba, multi_class="classwise", average=None)
+    assert each.shape == (1 if n_classes == 2 else 3,)

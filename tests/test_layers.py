@@ -207,7 +207,7 @@ def test_numerics_judge_nothing():
 
 def test_inputs_know_no_model():
     for path in files_in("_inputs"):
-        if path == SCIKIT_LEARN:
+        if path in (SCIKIT_LEARN, SCIKIT_LEARN.with_name("annotations.py")):
             continue
         used = {module for module, _ in imports_of(path) if module.startswith("sklearn.")}
         allowed = ("sklearn.utils", "sklearn.exceptions")
@@ -250,6 +250,26 @@ def test_import_of_the_package_loads_nothing_at_all():
     code = f"import sys, skcalib; print(*({HEAVY | {'numpy', 'sklearn'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# Names of what changes something that all threads of a process share.
+SHARED = (
+    "catch_warnings simplefilter filterwarnings resetwarnings showwarning rc_context rc style "
+    "environ putenv chdir umask dup2 seterr set_printoptions setlocale setrecursionlimit set_state "
+    "set_config set_num_threads manual_seed set_default_dtype"
+)
+ALLOWED = {
+    "_cli/command_line.py": {"catch_warnings", "showwarning", "dup2"},  # the process is its own
+    "metrics/_weighted.py": {"dup2"},  # once in a process, and locked
+}
+
+
+def test_no_thread_changes_the_process_of_the_others():
+    for path in MODULES:
+        names = {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
+        names |= {name for _, imported in imports_of(path) for name in imported}
+        used = names & {*SHARED.split()}
+        assert used == ALLOWED.get(path.relative_to(ROOT).as_posix(), set()), path
 
 
 # Rooms of one file, in which a name without an underscore is for users.

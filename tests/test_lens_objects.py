@@ -644,3 +644,21 @@ def test_measures_of_all_classes_see_the_problems_of_a_lens():
         for k in range(3)
     ]
     assert actual == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "argument", "change"),
+    [
+        (ClassGroups, [[0], [1, 2, 3]], lambda groups: groups[0].append(groups[1].pop())),
+        (ClassGroups, {"a": [0], "b": [1, 2, 3]}, lambda groups: groups.pop("b")),
+        (Ordinal, [0, 1, 2, 3], list.reverse),
+        (Ordinal, np.arange(4), lambda ranking: ranking.put([0, 3], [3, 0])),
+    ],
+)
+def test_a_lens_does_not_see_later_changes_of_its_argument(make, argument, change):
+    y, proba = problem()
+    lens, twin = make(argument), make(pickle.loads(pickle.dumps(argument)))
+    change(argument)
+    assert repr(lens) == repr(twin) == repr(clone(lens, safe=False))
+    values = [smooth_calibration_error(y, proba, multi_class=x) for x in (lens, twin)]
+    assert values[0] == values[1]

@@ -143,7 +143,7 @@ def test_debiased_error_of_uncertainty_calibration(n):
     calibration = peer("calibration")
     y, p = binary(n, calibrated=False)
     theirs = calibration.get_calibration_error(p, y)
-    assert ece(y, p, norm="l2", debias=True, strategy="quantile") == close(theirs)
+    assert ece(y, p, norm="l2", estimation="debiased", strategy="quantile") == close(theirs)
 
 
 @pytest.mark.parametrize("n", [600, 30])
@@ -157,13 +157,13 @@ def test_debiased_error_of_uncertainty_calibration_in_uniform_bins(n):
     )
     assert theirs > 0.1
     assert (1 in np.bincount((10 * p).astype(int))) == (n == 30)
-    assert ece(y, p, norm="l2", debias=True, n_bins=10) == close(theirs)
+    assert ece(y, p, norm="l2", estimation="debiased", n_bins=10) == close(theirs)
 
 
 def test_marginal_error_of_uncertainty_calibration_is_a_root_mean_square_over_classes():
     calibration = peer("calibration")
     y, p = multi_class()
-    options = {"norm": "l2", "debias": True, "strategy": "quantile"}
+    options = {"norm": "l2", "estimation": "debiased", "strategy": "quantile"}
     top = calibration.get_calibration_error(p, y, mode="top-label")
     assert ece(y, p, **options) == close(top)
     by_class = ece(y, p, multi_class="classwise", average=None, **options)
@@ -176,9 +176,9 @@ def test_uncertainty_calibration_takes_few_values_for_bins():
     # of fewer distinct predictions than a quarter of the samples each is a bin; n_bins is ignored
     calibration = peer("calibration")
     y, p = binary(decimals=1, calibrated=False)
-    ours = ece(y, p, norm="l2", debias=True, n_bins=1000)
+    ours = ece(y, p, norm="l2", estimation="debiased", n_bins=1000)
     assert ours == close(calibration.get_calibration_error(p, y))
-    assert abs(ece(y, p, norm="l2", debias=True, strategy="quantile") - ours) > 1e-4
+    assert abs(ece(y, p, norm="l2", estimation="debiased", strategy="quantile") - ours) > 1e-4
 
 
 def torchmetrics_error(y_true, y_proba, n_bins):
@@ -212,12 +212,12 @@ def test_kuiper_statistic_of_mapie_leaves_out_the_zero():
     theirs = metrics.kuiper_statistic(y, p) * metrics.length_scale(p)
     # sums ⅜ and ½
     assert theirs == pytest.approx(0.5 - 0.375, abs=1e-7)
-    assert cumulative_calibration_error(y, p, labels=[0, 1], kind="range") == 0.5
+    assert cumulative_calibration_error(y, p, labels=[0, 1], norm="range") == 0.5
     y, p = binary()
     # here the sums begin with a positive one and end below 0: the zero is inside
     y[np.argmin(p)] = 1
     theirs = metrics.kuiper_statistic(y, p) * metrics.length_scale(p)
-    assert cumulative_calibration_error(y, p, kind="range") == pytest.approx(theirs, abs=1e-8)
+    assert cumulative_calibration_error(y, p, norm="range") == pytest.approx(theirs, abs=1e-8)
 
 
 def test_tied_predictions_in_mapie_depend_on_the_order_of_rows():

@@ -119,8 +119,8 @@ def population_value(name, lens, title, model, max_rows):
     if kind.is_right:
         return IDEALS.get(name, 0.0)
     options = {"multi_class": lens} if lens else {}
-    if entry.options.get("estimator") == "unbiased":
-        options["estimator"] = (
+    if entry.options.get("estimation") == "unbiased":
+        options["estimation"] = (
             "biased"  # the unbiased one leaves out the pairs of a row with itself
         )
     n_rows, values = min(max_rows, MAX_ROWS.get(entry.cost, ALL_ROWS)), []

@@ -60,7 +60,7 @@ CHOICES |= {name: [0.3] for name in ("alpha", "bandwidth", "coverage", "loss", "
 CHOICES |= {name: [0.3] for name in ("quantile", "regularization", "smoothing", "width")}
 CHOICES |= {name: [2.0] for name in ("order", "prior_weight", "pseudo_count")}
 CHOICES |= {
-    "estimator": ["linear", "block"],
+    "estimation": ["linear", "block"],
     "function_class": [Monotone() & Bounded(), RKHSBall()],
     "given": ["action"],
     "kernel": ["exponential", "rbf", "linear", "energy"],

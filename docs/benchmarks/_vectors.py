@@ -452,12 +452,12 @@ def pair_terms(data, kernel):
         yield i, j, to_mp(weight[i] * weight[j]), to_mp(inner) * kernel(data["P"][i], data["P"][j])
 
 
-def skce(data, estimator, kernel):
+def skce(data, estimation, kernel):
     pairs = [
         (w, h)
         for i, j, w, h in pair_terms(data, kernel)
-        if estimator == "biased"
-        or (i != j if estimator == "unbiased" else j == i + 1 and i % 2 == 0)
+        if estimation == "biased"
+        or (i != j if estimation == "unbiased" else j == i + 1 and i % 2 == 0)
     ]
     return mp.fsum(w * h for w, h in pairs) / mp.fsum(w for w, _ in pairs)
 
@@ -900,7 +900,7 @@ def definitions():
             SKCE + ", Table 1, " + DIGITS,
             1e-12,
             [
-                ({"estimator": e}, lambda d, e=e: skce(d, e, tv_kernel))
+                ({"estimation": e}, lambda d, e=e: skce(d, e, tv_kernel))
                 for e in ("biased", "unbiased", "linear")
             ],
             has_equal_weights,

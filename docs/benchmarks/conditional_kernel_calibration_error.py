@@ -27,8 +27,8 @@ DISTRIBUTIONS = {
 }
 
 ckce = partial(conditional_kernel_calibration_error, labels=[0, 1], bandwidth=0.3)
-debiased = partial(ckce, estimator="debiased")
-standardized = partial(ckce, estimator="standardized")
+debiased = partial(ckce, estimation="debiased")
+standardized = partial(ckce, estimation="standardized")
 
 
 def sample(n, n_classes, rng):

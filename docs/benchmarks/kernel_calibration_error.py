@@ -43,8 +43,8 @@ def main(quick=False):
     small, large, huge = (sample(n // shrink, 10, rng) for n in (10**3, 10**4, 10**5))
     binary = sample(10**4 // shrink, 2, rng)
 
-    def skce(data, estimator="unbiased"):
-        return squared_kernel_calibration_error(*data, estimator=estimator)
+    def skce(data, estimation="unbiased"):
+        return squared_kernel_calibration_error(*data, estimation=estimation)
 
     def test(data, **options):
         return CalibrationTest("skce", random_state=0, **options).fit(*data[::-1])

@@ -111,7 +111,7 @@ def population_value(name, proba, risk):
             return 0.0
         function = getattr(metrics, metric)
     if name.startswith("SKCE"):
-        params = params | {"estimator": "biased"}
+        params = params | {"estimation": "biased"}
     weight = np.concatenate([1 - risk, risk])
     y_true = np.repeat([0, 1], len(risk))
     return function(y_true, np.tile(proba, 2), sample_weight=weight, **params)

@@ -40,15 +40,15 @@ def measure(proba, label, n_resamples):
         "ECE_dynamic": expected_calibration_error(label, proba, **DYNAMIC),
     }
     p_values = {}
-    for name, estimator in ESTIMATORS.items():
+    for name, estimation in ESTIMATORS.items():
         column = f"SKCE{name}_median"
         values[column] = squared_kernel_calibration_error(
-            label, proba, estimator=estimator, **kernel
+            label, proba, estimation=estimation, **kernel
         )
-        bound = CalibrationTest("skce", method="distribution-free", estimator=estimator, **kernel)
+        bound = CalibrationTest("skce", method="distribution-free", estimation=estimation, **kernel)
         p_values[f"{column}_distribution_free"] = bound.fit(proba, label).p_value_
     draws = {"n_resamples": n_resamples, "random_state": 0}
-    normal = CalibrationTest("skce", method="asymptotic", estimator="linear", **kernel)
+    normal = CalibrationTest("skce", method="asymptotic", estimation="linear", **kernel)
     p_values["SKCEul_median_asymptotic"] = normal.fit(proba, label).p_value_
     bootstrap = CalibrationTest("skce", method="asymptotic", **kernel, **draws)
     p_values["SKCEuq_median_asymptotic"] = bootstrap.fit(proba, label).p_value_

@@ -249,7 +249,7 @@ def fit_and_apply(
     columns = [(name, tables.PROBABILITY) for name in options.proba]
     table = tables.load_table(options.apply, columns, options)
     names = [f"recalibrated_{name}" for name in options.proba]
-    tables.check_header([*table.texts.columns, *names], options.apply, names)
+    tables.check_header([*table.frame.columns, *names], options.apply, names)
     notify_progress("recalibrating")
     weight = data_args.get("sample_weight")
     recalibrator.fit(data_args["y_pred"], data_args["y_true"], weight)
@@ -267,10 +267,10 @@ def fit_and_apply(
         return texts.to_csv(index=False, sep=delimiter, lineterminator="\n")
 
     proba = to_probabilities(table, columns)
-    files = {options.output: to_csv(table.texts, proba, table.is_complete)}
+    files = {options.output: to_csv(table.frame, proba, table.is_complete)}
     if options.map is not None:
         points = np.linspace(0, 1, 1001)
-        texts = type(table.texts)({options.proba[-1]: map(format_number, points.tolist())})
+        texts = type(table.frame)({options.proba[-1]: map(format_number, points.tolist())})
         files[options.map] = to_csv(texts, points, np.ones(len(points), bool))
     if options.sql is not None:
         formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]

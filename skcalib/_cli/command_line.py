@@ -23,7 +23,7 @@ from ..report._html import check_target, write_atomically
 from ..report._sections import PROGRESS_LISTENER
 from . import demo
 from .columns import fit_and_apply, load_columns
-from .tables import Table
+from .tables import MAX_ROWS, Table
 
 # Exit status of a program that a closed pipe ended, as in ``| head -1``: 128 + SIGPIPE.
 _CLOSED_PIPE = 141
@@ -127,6 +127,8 @@ def _make_parser() -> argparse.ArgumentParser:
     table.add_argument("--encoding", default="utf-8-sig", metavar="NAME", help=text)
     text = "leave out rows where a value is missing, but in --by, and say how many"
     table.add_argument("--drop-missing", action="store_true", help=text)
+    text = f"refuse tables of more rows, before they are decoded (default: {MAX_ROWS})"
+    table.add_argument("--max-rows", type=int, default=MAX_ROWS, metavar="ROWS", help=text)
     text = "replace a file that exists; a page of a report is replaced without"
     table.add_argument("--force", action="store_true", help=text)
 

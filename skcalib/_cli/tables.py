@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -19,7 +19,10 @@ from .._inputs.arrays import format_values
 from .._inputs.probabilities import PROBABILITY_ATOL
 from ..report._sections import notify_progress
 
-# Rows of a text between two messages of progress.
+# Tables of more rows are refused before they are decoded, unless --max-rows allows them.
+MAX_ROWS = 10**7
+
+# Rows whose texts are in memory at a time, and rows between two messages of progress.
 _MAX_BLOCK_ROWS = 2**16
 
 # The first bytes of Parquet, Arrow and JSON Lines files.
@@ -79,6 +82,7 @@ STANDARD_DEVIATION = _make_number_rule("a positive standard deviation", lambda s
 LABEL = Rule("hold a label", lambda text: None if _is_missing(text) else to_canonical(text))
 GROUP = Rule("name a group", lambda text: None if _is_missing(text) else text.strip())
 ANYTHING = Rule("hold a text", str)
+_MISSING_VALUE = Rule("be missing", _is_missing, is_number=True)
 
 Column = tuple[str, Rule]
 
@@ -87,7 +91,7 @@ class Table(NamedTuple):
     """Columns of a file, of numbers or of texts."""
 
     columns: dict[Column, np.ndarray]  # of the rows where no value is missing
-    texts: Any  # a data frame, whose index has the name "line" or "row"; of all columns if kept
+    frame: Any  # a data frame, whose index has the name "line" or "row"; of all columns if kept
     is_complete: np.ndarray  # of all rows, whether no value is missing
 
     @property
@@ -96,7 +100,7 @@ class Table(NamedTuple):
         return int((~self.is_complete).sum())
 
     def name_row(self, position: int) -> str:
-        return _name_row(self.texts, int(np.flatnonzero(self.is_complete)[position]))
+        return _name_row(self.frame, int(np.flatnonzero(self.is_complete)[position]))
 
     def matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Return columns of numbers, (n, m)."""
@@ -132,14 +136,16 @@ def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror or error}.") from error
     point = _COMMA_FOR_POINT if options.decimal == "," and not is_typed else {}
-    values = [_to_values(frame[name], rule, point) for name, rule in columns]
+    values = [to_values(frame[name], rule, point) for name, rule in columns]
     is_refused = np.column_stack([array != array for array in values])  # NaN
     is_wrong = is_refused
     if options.drop_missing:
-        is_wrong = is_refused & ~frame[names].map(_is_missing).to_numpy(bool)
+        is_missing = [to_values(frame[name], _MISSING_VALUE) == 1 for name in names]
+        is_wrong = is_refused & ~np.column_stack(is_missing)
     if is_wrong.any():
         row, k = np.argwhere(is_wrong)[0].tolist()
-        (name, rule), text = columns[k], frame[names].iloc[row, k]
+        name, rule = columns[k]
+        (text,) = to_values(frame[name].iloc[[row]], ANYTHING)
         n_wrong = np.count_nonzero(is_wrong.any(axis=1))
         raise ValueError(
             f"Column {name!r} must {rule.words} in every row; found "
@@ -154,12 +160,24 @@ def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace
     return Table(dict(zip(columns, arrays, strict=True)), frame, is_complete)
 
 
-def _to_values(texts: Any, rule: Rule, point: dict[int, int]) -> np.ndarray:
-    """Return the values of the texts of a column; NaN where one is refused."""
-    if rule.is_number and point:
-        texts = [text.translate(point) for text in texts]
-    values = [np.nan if value is None else value for value in map(rule.value, texts)]
-    return np.array(values, np.float64 if rule.is_number else object)
+def to_values(column: Any, rule: Rule, point: dict[int, int] | None = None) -> np.ndarray:
+    """Return the values of a column of a data frame; NaN where one is refused."""
+    dtype: Any = np.float64 if rule.is_number else object
+    blocks = [np.empty(0, dtype)]
+    for first in range(0, len(column), _MAX_BLOCK_ROWS):
+        block = column.iloc[first : first + _MAX_BLOCK_ROWS]
+        try:
+            code, distinct = block.factorize()
+        except (TypeError, NotImplementedError) as error:  # lists
+            raise ValueError(
+                f"Column {column.name!r} must hold numbers or texts; found the type {column.dtype}."
+            ) from error
+        texts = [*map(str, distinct.tolist()), ""]  # Python's numbers, as 2⁵³ + 1 is not float64
+        if rule.is_number and point:
+            texts = [text.translate(point) for text in texts]
+        values = [np.nan if value is None else value for value in map(rule.value, texts)]
+        blocks.append(np.array(values, dtype)[code])  # the code of missing values is -1
+    return np.concatenate(blocks)
 
 
 def _name_row(frame: Any, position: int) -> str:
@@ -195,10 +213,8 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
             header = [name.strip() for name in next(reader, [])]
             hint = f" Values are taken to be separated by {separator!r}; --sep names another."
             check_header(header, source, names, hint)
-            columns, positions = header, list(range(len(header)))
-            if not options.keeps_rows:
-                columns = list(dict.fromkeys(names))
-                positions = [header.index(name) for name in columns]
+            is_held = [options.keeps_rows or name in names for name in header]
+            columns = [*compress(header, is_held)]
             for row in reader:
                 number = n_blank + reader.line_num
                 if len(row) < 2 and not "".join(row).strip():
@@ -209,8 +225,9 @@ def _load_text(file: BinaryIO, source: str, names: list[str], options: argparse.
                         f"{len(row)} in line {number} of {source}. Put quotes around values that "
                         "contain the separator, or name another one with --sep."
                     )
-                rows.append([row[k] for k in positions])
+                rows.append([*compress(row, is_held)])
                 line_numbers.append(number)
+                _check_size(len(rows), source, options)
                 if len(rows) % _MAX_BLOCK_ROWS == 0:
                     notify_progress(f"reading {source}: {len(rows)} rows")
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
@@ -247,34 +264,69 @@ def _guess_separator(header: str) -> str:
 
 
 def _load_typed(file: BinaryIO, source: str, names: list[str], options: argparse.Namespace) -> Any:
-    """Return a data frame of the texts of a Parquet, Arrow or JSON Lines file; "" where missing."""
-    import pandas
+    """Return a data frame of the columns of a Parquet, Arrow or JSON Lines file."""
+    content = file.read()
+    load = _load_json if content.startswith(_FORMATS[2:]) else _load_arrow
+    frame = load(content, source, names, options)
+    return frame.set_axis((frame.index + 1).rename("row"))
 
-    content = io.BytesIO(file.read())
-    is_parquet = content.getvalue().startswith(_FORMATS[0])
-    read = pandas.read_parquet if is_parquet else pandas.read_feather
+
+@contextlib.contextmanager
+def _refuse_unsound(source: str) -> Iterator[None]:
     try:
-        if content.getvalue().startswith(_FORMATS[2:]):
-            parse = partial(json.loads, parse_float=str, parse_int=str)  # digits as they are
-            lines = content.getvalue().decode(options.encoding).split("\n")
-            frame = pandas.DataFrame([parse(line) for line in lines if line.strip()], dtype=object)
-        else:
-            frame = read(content, dtype_backend="pyarrow")
-    except (ValueError, LookupError, OSError, AttributeError, RecursionError) as error:
+        yield
+    except (ValueError, LookupError, OSError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{source} is not a sound Parquet, Arrow or JSON Lines file: {error}."
         ) from error
-    check_header(list(frame.columns), source, names)
-    columns = {}
-    for name in frame.columns if options.keeps_rows else names:
-        values = frame[name].tolist()  # Python's numbers, as 2⁵³ + 1 is not float64
-        if name in names and any(isinstance(value, (list, dict)) for value in values):
-            raise ValueError(
-                f"Column {name!r} must hold numbers or texts; found the type {frame[name].dtype}."
-            )
-        texts = np.array(list(map(str, values)), object)
-        columns[name] = np.where(frame[name].isna(), "", texts)
-    return pandas.DataFrame(columns, pandas.RangeIndex(1, len(frame) + 1, name="row"))
+
+
+def _load_arrow(content: bytes, source: str, names: list[str], options: argparse.Namespace) -> Any:
+    """Return a data frame of Parquet or Arrow, decoded if it has few enough rows.
+
+    A few bytes may stand for many rows. So texts of Parquet stay codes of distinct ones.
+    """
+    import pandas
+    from pyarrow import BufferReader, dataset, types
+
+    file_format: Any = dataset.IpcFileFormat()
+    if content.startswith(_FORMATS[0]):
+        file_format = dataset.ParquetFileFormat(dictionary_columns=names)
+    with _refuse_unsound(source):
+        fragment = file_format.make_fragment(BufferReader(content))
+        header, n_rows = fragment.physical_schema.names, fragment.count_rows()
+    check_header(header, source, names)
+    _check_size(n_rows, source, options)
+    with _refuse_unsound(source):
+        table = fragment.to_table(columns=None if options.keeps_rows else list({*names}))
+        frame = table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
+    for name in header if options.keeps_rows else ():
+        if types.is_nested(table[name].type):  # of which pandas would write a part
+            frame[name] = [row if row is None else str(row) for row in table[name].to_pylist()]
+    return frame
+
+
+def _load_json(content: bytes, source: str, names: list[str], options: argparse.Namespace) -> Any:
+    import pandas
+
+    with _refuse_unsound(source):
+        lines = [line for line in content.decode(options.encoding).split("\n") if line.strip()]
+    _check_size(len(lines), source, options)
+    parse = partial(json.loads, parse_float=str, parse_int=str)  # digits as they are
+    with _refuse_unsound(source):
+        rows = [*map(parse, lines)]
+        header = list(dict.fromkeys(chain.from_iterable(map(dict.keys, rows))))
+    check_header(header, source, names)
+    columns = header if options.keeps_rows else list({*names})
+    return pandas.DataFrame(rows, columns=columns, dtype=object)
+
+
+def _check_size(n_rows: int, source: str, options: argparse.Namespace) -> None:
+    if n_rows > options.max_rows:
+        raise ValueError(
+            f"{source} must have at most {options.max_rows:,} rows; found {n_rows:,} or more. Take "
+            "a random part of them, or pass a larger --max-rows if they fit into memory."
+        )
 
 
 def check_header(header: list[str], source: str, names: Sequence[str], hint: str = "") -> None:

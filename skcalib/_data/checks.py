@@ -37,7 +37,7 @@ from .._inputs.probabilities import (
     tells_more_than_one,
     warn_of_hard_labels,
 )
-from .._inputs.scikit_learn import Label, check_feature_names
+from .._inputs.scikit_learn import Label, check_feature_names, num_samples
 from .._inputs.warnings import warn
 from .._numerics.array_api import to_numpy
 from .._numerics.dependence import UnitSums
@@ -83,14 +83,9 @@ def check_predictions(
         exp = array_namespace(log_proba).exp
         proba = exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
     else:
+        partner: Any = {"name": names[1], "partner": names[0], "partner_values": y_true}
         proba = check_probabilities(
-            y_proba,
-            name=names[1],
-            partner=names[0],
-            partner_values=y_true,
-            keep_single=True,
-            on_device=on_device,
-            estimator=estimator,
+            y_proba, **partner, keep_single=True, on_device=on_device, estimator=estimator
         )
     observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
@@ -181,17 +176,9 @@ def check_fit_input(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, multi_class: Any = None
 ) -> ClassData:
     """`ClassData` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
-    data = check_predictions(
-        y,
-        X,
-        sample_weight=sample_weight,
-        labels=estimator.labels,
-        names=("y", "X"),
-        multi_class=multi_class,
-        as_logits=estimator._expects_logits,
-        on_device=estimator._fits_on_device,
-        estimator=estimator,
-    )
+    labelled, names = (y, X, sample_weight, None, estimator.labels, multi_class), ("y", "X")
+    takes = {"as_logits": estimator._expects_logits, "on_device": estimator._fits_on_device}
+    data = check_predictions(*labelled, names=names, **takes, estimator=estimator)
     if np.shape(y)[1:] == (1,) and data.label.ndim == 1:
         warn(
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
@@ -322,6 +309,10 @@ def check_forecasts(
 def check_given(given: ArrayLike, n: int) -> np.ndarray:
     """Features (n, d), or labels of groups (n,) of any type."""
     array = as_array(given, "given")
+    if array.shape[1:] == (0,):
+        raise ValueError(
+            "given must name at least one column; found none. Pass a column, or leave given out."
+        )
     check_same_length({"y_true": n, "given": len(array)})
     if array.dtype.kind == "O":
         with contextlib.suppress(ValueError):
@@ -374,16 +365,8 @@ def check_data(
             y_true, y_pred, sample_weight=sample_weight, given=given, names=names
         )
     else:
-        data = check_predictions(
-            y_true,
-            y_pred,
-            sample_weight,
-            pos_label,
-            labels,
-            multi_class,
-            names=names,
-            on_device=on_device,
-        )
+        labelled = y_true, y_pred, sample_weight, pos_label, labels, multi_class
+        data = check_predictions(*labelled, names=names, on_device=on_device)
         data = with_given(data, y_true, given, sample_weight)
     return data if groups is None else with_groups(data, y_true, groups, sample_weight)
 
@@ -393,9 +376,9 @@ def _is_forecast_problem(y_true: Any, y_pred: object) -> bool:
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
     """
-    if isinstance(y_pred, tuple) and len(y_pred) == 2 and len(y_true) != 2:
-        return True
     values = as_array(y_true, "y_true")
+    if isinstance(y_pred, tuple) and len(y_pred) == 2 and len(values) != 2:
+        return True
     return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
 
 
@@ -403,8 +386,8 @@ def with_given(data: ClassData, y_true: Any, given: Any, sample_weight: Any) -> 
     """Add the features to condition on; rows of weight 0 are left out."""
     if given is None:
         return data
-    given = check_given(given, len(y_true))
-    return replace(data, given=given[positive_weight_rows(sample_weight, len(y_true))])
+    given = check_given(given, num_samples(y_true))
+    return replace(data, given=given[positive_weight_rows(sample_weight, len(given))])
 
 
 def with_groups(
@@ -414,7 +397,7 @@ def with_groups(
     if groups is None:
         return data
     check = check_crossed_groups if may_be_crossed else check_groups
-    return replace(data, groups=check(groups, len(y_true), sample_weight))
+    return replace(data, groups=check(groups, num_samples(y_true), sample_weight))
 
 
 def count_groups(data: Data, groups: np.ndarray) -> Data:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Hashable, Sequence
+from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +51,16 @@ def as_array(values: object, name: str) -> np.ndarray:
     """
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
+<<<<<<< HEAD
     rows = values if isinstance(values, list | tuple) else [values]
     n_masked = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
     if n_masked:
+=======
+    shape = getattr(values, "shape", ())
+    if shape[1:] == (0,):
+        return np.empty(shape)  # a data frame without columns has no type
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+>>>>>>> main
         raise ValueError(
             f"{name} must not have masked values; found {n_masked}. Remove these samples."
         )
@@ -71,7 +79,13 @@ def as_array(values: object, name: str) -> np.ndarray:
             ensure_min_features=0,
             input_name=name,
         )
+<<<<<<< HEAD
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last of tensors
+=======
+        if array.dtype.kind == "O" and {*map(type, array.flat)} in ({list}, {np.ndarray}):
+            array = np.array(array.tolist())  # rows that pyarrow or pandas hold as objects
+    except (TypeError, ValueError, OverflowError) as error:
+>>>>>>> main
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
         reason += f" {PIXELS_REMEDY}" if "<= 2" in reason else ""
@@ -165,6 +179,16 @@ def check_numbers(
             f"{array[np.abs(array) > most][0]:g}. Pass all numbers in a larger unit."
         )
     return array
+
+
+def import_package(name: str, caller: str, requirement: str) -> Any:
+    """Return a package that is only needed here; say how it is installed if it is missing."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs {name}; it is not installed. Run pip install {requirement}."
+        ) from error
 
 
 def column_names(table: object) -> list[Any]:

@@ -159,10 +159,8 @@ def printable(
 
     They are escaped, as "\x1b" or as JSON does, like those that the encoding has no code for.
     """
-    printable_characters = set(allowed) | {
-        c for c in set(text) if c.isprintable() and c.encode(code, "ignore")
-    }
-    return "".join(c if c in printable_characters else escape(c)[1:-1] for c in text)
+    plain = {c for c in set(text) if c.isprintable() and c.encode(code, "ignore")} | {*allowed}
+    return "".join(c if c in plain else escape(c)[1:-1] for c in text)
 
 
 def format_columns(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:

@@ -56,10 +56,8 @@ def check_predict_input(estimator: Any, X: ArrayLike) -> Array:
             "class."
         )
     check_column_order(X, estimator.classes_, name="X")
-    is_last_enough = kind == "probabilities" and not (
-        has_indicator or estimator._reads_both_columns
-    )
-    return proba[:, 1] if is_last_enough and proba.shape[1:] == (2,) else proba
+    needs_both = kind == "logits" or has_indicator or estimator._reads_both_columns
+    return proba if needs_both or proba.shape[1:] != (2,) else proba[:, 1]
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray:

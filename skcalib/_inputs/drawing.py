@@ -15,7 +15,7 @@ from .._numerics.dependence import UnitSums, split_columns, sum_similar
 from .._numerics.pit import MIN_PIT, normal_scores
 from .._numerics.sorting import codes_by_appearance
 from .arrays import format_value
-from .scikit_learn import Parallel, RandomState, delayed
+from .scikit_learn import Parallel, RandomState, delay
 from .warnings import check_memory, warn_if_slow
 
 Generator = np.random.Generator | np.random.RandomState
@@ -85,7 +85,7 @@ def evaluate_batches(
         values.append(evaluate(*batches[0]))
         seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(n_jobs)
         warn_if_slow(seconds, f"n_resamples={n_draws}", remedy)
-    tasks = (delayed(evaluate)(*batch) for batch in batches[len(values) :])
+    tasks = (delay(evaluate)(*batch) for batch in batches[len(values) :])
     return values + Parallel(n_jobs=n_jobs, **parallel_options)(tasks)
 
 

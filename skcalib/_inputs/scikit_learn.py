@@ -3,13 +3,26 @@
 import numbers
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import wraps
-from inspect import get_annotations
+from inspect import get_annotations, signature
+from threading import current_thread, main_thread
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.base import _fit_context, clone
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
@@ -23,7 +36,7 @@ from sklearn.utils._param_validation import (
     validate_params as _validate_params,
 )
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition, _safe_split
-from sklearn.utils.parallel import Parallel as _Parallel, delayed as delayed
+from sklearn.utils.parallel import Parallel as _Parallel, _FuncWrapper
 from sklearn.utils.validation import (
     _check_feature_names as check_feature_names,
     _check_method_params as check_method_params,
@@ -36,10 +49,14 @@ from .arrays import ArrayLike
 Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None
 
-# How the values of binary problems become one, in annotations.
-Average = Literal["auto", "macro", "weighted"] | None
+# How the values of binary problems become one, in annotations; for type checkers without None, as
+# `Averaged` says what comes out then.
+Average = Literal["auto", "macro", "weighted"]
+if not TYPE_CHECKING:
+    Average |= None
 
 Function = TypeVar("Function", bound=Callable)
+Class = TypeVar("Class", bound=type)
 
 
 class Interval(_Interval):
@@ -47,9 +64,8 @@ class Interval(_Interval):
 
     def is_satisfied_by(self, value: Any) -> bool:
         is_number = isinstance(value, np.generic) and not isinstance(value, np.bool_)
-        value = value.item() if is_number else value
         is_huge = isinstance(value, int) and abs(value) >= 2**1023  # larger than doubles
-        return not is_huge and super().is_satisfied_by(value)
+        return not is_huge and super().is_satisfied_by(value.item() if is_number else value)
 
 
 class IntegerInterval(Interval):
@@ -158,6 +174,26 @@ class CheckedParameters:
         cls._parameter_constraints = base._parameter_constraints | literal | stated
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def estimator_class(*, kw_only: bool = False) -> Callable[[Class], Class]:
+    """Decorator of an estimator's class, whose fields become its parameters.
+
+    Keywords of base classes come after those that the class adds.
+    """
+
+    def decorate(cls: Class) -> Class:
+        init = cast(Any, dataclass(eq=False, repr=False, kw_only=kw_only)(cls)).__init__
+        names = ["self", *(name for base in cls.__mro__ for name in get_annotations(base))]
+        parameters = sorted(
+            signature(init).parameters.values(),
+            key=lambda parameter: (parameter.kind, names.index(parameter.name)),
+        )
+        init.__signature__ = signature(init).replace(parameters=parameters)
+        return cls
+
+    return decorate
+
+
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
     """scikit-learn's decorator of `fit`; a fit that fails leaves the estimator as it was.
 
@@ -194,9 +230,8 @@ def validate_params(
 
     def decorate(function: Function) -> Function:
         rules = METRIC_CONSTRAINTS | get_literal_constraints(function) | (constraints or {})
-        return _validate_params(rules, prefer_skip_nested_validation=prefer_skip_nested_validation)(
-            function
-        )
+        skips = prefer_skip_nested_validation
+        return _validate_params(rules, prefer_skip_nested_validation=skips)(function)
 
     return decorate
 
@@ -227,6 +262,25 @@ class Parallel(_Parallel):
             super().print_progress()
         else:
             self._bar.update(self.n_completed_tasks - self._bar.n)
+
+
+class _Task(_FuncWrapper):
+    """A function that joblib calls, with scikit-learn's configuration of the caller.
+
+    scikit-learn hands on the filters of warnings, too. Threads have them in common, and would
+    restore those of each other: only the main thread, of this process or another one, sets them.
+    """
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        if current_thread() is main_thread():
+            return super().__call__(*args, **kwargs)
+        with config_context(**self.config):
+            return self.function(*args, **kwargs)
+
+
+def delay(function: Callable) -> Callable:
+    """Return joblib's function `delayed`, for `Parallel`."""
+    return lambda *args, **kwargs: (_Task(function), args, kwargs)
 
 
 def _progress_bar(total: int) -> Any:

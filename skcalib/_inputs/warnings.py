@@ -1,10 +1,13 @@
-"""Warnings that point at the user's own line; limits of memory and time."""
+"""Warnings that point at the user's own line, or are recorded; limits of memory and time."""
 
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from pathlib import Path
+from typing import Any
 
 import joblib
 import sklearn
@@ -19,9 +22,26 @@ MAX_SILENT_SECONDS = 600.0
 _FOLDERS = Path(__file__).parent.parent, Path(sklearn.__file__).parent, Path(joblib.__file__).parent
 _OWN_CODE = tuple(f"{folder}{os.sep}" for folder in _FOLDERS)
 
+_RECORD: ContextVar[list | None] = ContextVar("_RECORD", default=None)
+
+
+def record_warnings(function: Callable, *args: object, **kwargs: object) -> tuple[Any, list]:
+    """Return the value of a function, and the warnings of `warn` in this thread, which say nothing.
+
+    The filters of Python would silence other threads, too.
+    """
+    record: list[tuple[str, type[Warning]]] = []
+    context = copy_context()
+    context.run(_RECORD.set, record)
+    return context.run(function, *args, **kwargs), record
+
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first caller outside of skcalib, scikit-learn and joblib."""
+    """Warn at the first caller outside of skcalib, scikit-learn and joblib, or record it."""
+    record = _RECORD.get()
+    if record is not None:
+        record.append((message, category))
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_CODE):
         level, frame = level + 1, frame.f_back

@@ -15,6 +15,7 @@ from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
 from .array_api import Array, bounded_ratio, power_of_two, special_functions
 from .logits import iter_row_blocks
+from .sorting import cumulate
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2_PI = math.sqrt(2 * math.pi)
@@ -133,11 +134,9 @@ class EnsembleScore:
 
     def __init__(self, members: np.ndarray, weight: np.ndarray, cumulative: np.ndarray) -> None:
         """Prepare for weights (n, s), and the weight of the first 0 to s members, (n, s + 1)."""
-        n, size = members.shape
         self.members, self.cumulative = np.ascontiguousarray(members), cumulative
-        self.centre = members[:, size // 2]
-        self.partial = np.zeros((n, size + 1))
-        np.cumsum(weight * (members - self.centre[:, None]), axis=1, out=self.partial[:, 1:])
+        self.centre = members[:, members.shape[1] // 2]
+        self.partial = cumulate(weight * (members - self.centre[:, None]))
         self.constant = self.partial[:, -1] - mean_half_distances(members, weight)
 
     def __call__(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.stats import t
 
-from .sorting import codes_by_appearance
+from .sorting import codes_by_appearance, cumulate
 
 # Groups up to this many times as large or small tell how much labels of a group depend on each
 # other; the remainder is for sums of weights that are equal but for rounding.
@@ -95,8 +95,7 @@ def sum_similar(size: np.ndarray, values: np.ndarray, largest: np.ndarray) -> np
     order = np.argsort(size, kind="stable")
     first = np.searchsorted(size[order], size / _MAX_SIZE_RATIO)
     last = np.searchsorted(size[order], size * _MAX_SIZE_RATIO)
-    total = np.zeros((len(values), len(size) + 1))
-    np.cumsum(values.take(order, axis=1), axis=1, out=total[:, 1:])
+    total = cumulate(values.take(order, axis=1))
     return total.take(last, axis=1) - total.take(first, axis=1) + _N_ADDED_GROUPS * largest
 
 

@@ -105,13 +105,8 @@ def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarr
     """Weight (2, k) at the nodes with the same integrals of functions linear between nodes."""
     left = np.minimum(np.searchsorted(nodes, points, side="right") - 1, len(nodes) - 2)
     share_right = (points - nodes[left]) / (nodes[left + 1] - nodes[left])
-    return np.stack(
-        [
-            np.bincount(left, w * (1 - share_right), len(nodes))
-            + np.bincount(left + 1, w * share_right, len(nodes))
-            for w in weight
-        ]
-    )
+    pairs, k = zip(weight * (1 - share_right), weight * share_right, strict=True), len(nodes)
+    return np.stack([np.bincount(left, a, k) + np.bincount(left + 1, b, k) for a, b in pairs])
 
 
 def _dual_bound(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .sorting import first_of_ties, last_of_runs
+from .sorting import cumulate, first_of_ties, last_of_runs
 
 # Cells in one block of ends of runs, or of their candidate starts.
 _RUN_BLOCK_SIZE = 128
@@ -81,8 +81,8 @@ def best_partition(
     a cell; or the same with −M for M. Cost O(m²) at most, nearly O(m) in practice.
     """
     n_cells = len(first)
-    mass_before = np.concatenate([[0.0], np.cumsum(mass)])
-    weight_before = np.concatenate([[0.0], np.cumsum(weight)])
+    mass_before = cumulate(mass)
+    weight_before = cumulate(weight)
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
     # the smallest best − mass and best + mass in every block of starts
@@ -147,9 +147,8 @@ def mean_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> fl
     stops = np.append(points[_STRETCH_SIZE::_STRETCH_SIZE], np.inf)
     total = inside = 0.0
     first, left, right = entering[0], 0, 0
-    for next_left, next_right in zip(
-        np.searchsorted(entering, stops), np.searchsorted(points, stops), strict=True
-    ):
+    ends = np.searchsorted(entering, stops), np.searchsorted(points, stops)
+    for next_left, next_right in zip(*ends, strict=True):
         change = np.concatenate([entering[left:next_left], points[right:next_right]])
         gain = np.concatenate([mass[left:next_left], -mass[right:next_right]])
         order = np.argsort(change, kind="stable")  # merges two sorted runs

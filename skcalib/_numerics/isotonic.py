@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from .sorting import first_of_ties, last_of_runs, last_of_ties
+from .sorting import cumulate, first_of_ties, last_of_runs, last_of_ties
 
 # Equal means of outcomes differ by less than this, as sums are rounded.
 _MEAN_ATOL = 1e-12
@@ -75,9 +75,8 @@ def venn_abers_bounds(query: np.ndarray, lower: StepFunction, upper: StepFunctio
     """
     below = np.searchsorted(lower[0], query, side="right")
     above = np.searchsorted(upper[0], query, side="left")
-    return np.column_stack(
-        [np.concatenate([[0.0], lower[1]])[below], np.append(upper[1], 1.0)[above]]
-    )
+    low, high = np.append(0.0, lower[1]), np.append(upper[1], 1.0)
+    return np.column_stack([low[below], high[above]])
 
 
 def _fit_with_extra_positive(weight: np.ndarray, extra: float) -> np.ndarray:
@@ -94,7 +93,7 @@ def _fit_with_extra_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     rate = np.append(1.0, weight[1] / total)
     pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
     corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the leftmost is last
-    x, y = (np.append(0.0, np.cumsum(weights)).tolist() for weights in (total, weight[1]))
+    x, y = (cumulate(weights).tolist() for weights in (total, weight[1]))
 
     def slope_to(corner: int) -> float:
         return (y[corner] - left_y) / (x[corner] - left_x)

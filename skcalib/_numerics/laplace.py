@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.linalg import solve_banded
 
+from .sorting import cumulate
+
 
 def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
     """Σ_{i≠j} mass_i mass_j exp(−|points_i − points_j|/h) for each row of mass.
@@ -71,8 +73,8 @@ class MemberKernelMeans:
         weight = np.take_along_axis(weight, order, axis=1)
         self.bandwidth = 1.0 if bandwidth is None else bandwidth
         if kernel == "energy":
-            self.below = _pad_sums(np.cumsum(weight, axis=1))
-            self.partial = _pad_sums(np.cumsum(weight * self.members, axis=1))
+            self.below = cumulate(weight)
+            self.partial = cumulate(weight * self.members)
             return
         decay = np.exp(-np.diff(self.members, axis=1) / self.bandwidth)
         left, right = weight.copy(), weight.copy()
@@ -98,7 +100,3 @@ class MemberKernelMeans:
         from_left *= np.where(index > 0, self.left[row][before], 0.0)
         from_right = np.exp(-np.abs(members[after] - points) / self.bandwidth)
         return from_left + from_right * np.where(index < len(members), self.right[row][after], 0.0)
-
-
-def _pad_sums(sums: np.ndarray) -> np.ndarray:
-    return np.hstack([np.zeros((len(sums), 1)), sums])

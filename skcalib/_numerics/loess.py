@@ -122,9 +122,8 @@ def _local_fits(
     gap = x - q[:, None]  # (V, n)
     distance = np.abs(gap)
     ratio = np.divide(distance, radius, out=np.ones_like(distance), where=distance < radius)
-    kernel = np.where(
-        distance.min(axis=1)[:, None] < radius, (1 - ratio**3) ** 3, distance == radius
-    )
+    has_near = distance.min(axis=1)[:, None] < radius
+    kernel = np.where(has_near, (1 - ratio**3) ** 3, distance == radius)
     return _fit_parabolas(gap, kernel * w, np.broadcast_to(y, gap.shape))
 
 

@@ -78,9 +78,8 @@ def intercepts(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndar
             further = a[rows] + lack / (spread @ weight)
         inside = (further >= low[rows]) & (further <= high[rows])
         further = np.where(inside, further, (low[rows] + high[rows]) / 2)
-        goes_on = (np.abs(further - a[rows]) > _INTERCEPT_RTOL * (1 + np.abs(further))) & (
-            lack != 0
-        )
+        step = np.abs(further - a[rows])
+        goes_on = (step > _INTERCEPT_RTOL * (1 + np.abs(further))) & (lack != 0)
         a[rows] = np.where(lack == 0, a[rows], further)
         rows = rows[goes_on]
         if not len(rows):
@@ -102,9 +101,8 @@ def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.nd
     """
     score = np.zeros(len(labels))
     share = labels @ weight
-    rows = np.flatnonzero(
-        (labels.min(axis=1) < labels.max(axis=1)) & (share > 0) & (share < 1) & (x[0] < x[-1])
-    )
+    varies = (labels.min(axis=1) < labels.max(axis=1)) & (x[0] < x[-1])
+    rows = np.flatnonzero(varies & (share > 0) & (share < 1))
     if not len(rows):
         return score
     mixed = labels[rows]
@@ -225,9 +223,8 @@ def _newton_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.n
     ones, z = _standardized_powers(x, weight)
     powers = weight[:, None] * np.stack([ones, z, z**2], axis=1)  # (n, 3)
     target = labels @ powers[:, :2]
-    position, converged = _maximize(
-        x, z, powers, target, _SAMPLE_GAIN_RTOL * float(weight @ weight)
-    )
+    last_gain = _SAMPLE_GAIN_RTOL * float(weight @ weight)
+    position, converged = _maximize(x, z, powers, target, last_gain)
     log_odds = x + position[:, :1] + position[:, 1:] * z
     gain = np.sum(position * target, axis=1)
     gain += (log_expit(-log_odds) - log_expit(-x)) @ weight

@@ -31,8 +31,14 @@ def iter_row_blocks(
     is_numpy = like is None or isinstance(like, np.ndarray)
     block = _CACHE_BLOCK_ENTRIES if is_numpy else _DEVICE_BLOCK_ENTRIES
     step = max(block // n_classes, min_rows) * every
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n), every)
+    for rows in iter_slices(n, step):
+        yield slice(rows.start, rows.stop, every)
+
+
+def iter_slices(n: int, size: int) -> Iterator[slice]:
+    """Yield slices that cut n rows into blocks of this size, of which the last may be shorter."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 def softmax_in_place(scores: Array) -> Array:

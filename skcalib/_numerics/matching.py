@@ -141,16 +141,12 @@ def interval_mean(
     overlap = (reach > 0) & ((gap < reach) | (kernel == "rbf"))
     narrow = 1e-4 * bandwidth if kernel == "rbf" else _MIN_INTERVAL_WIDTH
     wide, other_wide = width > narrow, other_width > narrow
-    differences = (
-        (overlap & wide & ~other_wide, width),
-        (overlap & ~wide & other_wide, other_width),
-    )
-    for is_order, size in differences:
-        if is_order.any():
-            gaps, size = gap[is_order], size[is_order]
-            area = _integral(kernel, 1, gaps + size / 2, bandwidth)
-            area -= _integral(kernel, 1, gaps - size / 2, bandwidth)
-            value[is_order] = area / size
+    either = overlap & (wide != other_wide)
+    if either.any():
+        gaps, size = gap[either], np.where(wide, width, other_width)[either]
+        area = _integral(kernel, 1, gaps + size / 2, bandwidth)
+        area -= _integral(kernel, 1, gaps - size / 2, bandwidth)
+        value[either] = area / size
     both = overlap & wide & other_wide
     if both.any():
         gaps, a, b = gap[both], width[both] / 2, other_width[both] / 2

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from .sorting import pool_ties
+from .sorting import cumulate, pool_ties
 
 # Up to this many points in more than one dimension, the median is that of all pairs.
 MAX_MEDIAN_POINTS = 2000
@@ -85,7 +85,7 @@ def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) ->
     """The median of distances with weights `pairs`, and of a distance 0 with weight `at_zero`."""
     order = np.argsort(distance)
     distance = np.append(0.0, distance[order])
-    within = at_zero + np.append(0.0, np.cumsum(pairs[order]))
+    within = at_zero + cumulate(pairs[order])
     half = within[-1] / 2
     lower = np.searchsorted(within, half * (1 - _HALF_WEIGHT_RTOL))
     upper = np.searchsorted(within, half * (1 + _HALF_WEIGHT_RTOL), side="right")
@@ -120,7 +120,7 @@ def _median_distance_1d(points: np.ndarray, weight: np.ndarray, square: np.ndarr
     tied = max(total - pair_weight(mass) / 2, 0.0)  # pairs of samples at the same point
     light = mass.copy()
     light[heaviest] = 0
-    before = np.append(0.0, np.cumsum(light))
+    before = cumulate(light)
 
     def reach(distance: float) -> tuple[np.ndarray, float]:
         """The index that each point reaches, (m,), and the weight of the pairs within reach."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .crps import normal_density
-from .sorting import pool_ties
+from .sorting import cumulate, pool_ties
 
 # Narrower intervals count as steps: on [½, 1] doubles are farther apart.
 _MIN_RAMP_WIDTH = 2.0**-60
@@ -140,8 +140,7 @@ def _step_curve(points: np.ndarray, weight: np.ndarray) -> PitCurve:
         knots, total = np.sort(points), np.arange(n + 1) / n
     else:
         order = np.argsort(points)
-        knots, total = points[order], np.zeros((*weight.shape[:-1], n + 1))
-        np.cumsum(weight[..., order], axis=-1, out=total[..., 1:])
+        knots, total = points[order], cumulate(weight[..., order])
     ones = np.ones((*weight.shape[:-1], 1))
     return PitCurve(
         np.concatenate([[0.0], knots, [1.0]]),
@@ -175,13 +174,11 @@ def _similar_ramps(
     ends = np.concatenate([start, stop])
     order = np.argsort(ends)
     ends = np.append(0.0, ends[order])
-    slope = np.zeros((*weight.shape[:-1], len(ends)))
-    np.cumsum(np.concatenate([steep, -steep], axis=-1)[..., order], axis=-1, out=slope[..., 1:])
+    slope = cumulate(np.concatenate([steep, -steep], axis=-1)[..., order])
     under_way = np.cumsum(np.append(0, np.where(order < len(start), 1, -1)))
     last_idle = np.maximum.accumulate(np.where(under_way == 0, np.arange(len(ends)), 0))
     slope -= slope[..., last_idle]
-    height = np.zeros(slope.shape)
-    np.cumsum(slope[..., :-1] * np.diff(ends), axis=-1, out=height[..., 1:])
+    height = cumulate(slope[..., :-1] * np.diff(ends))
     last = np.searchsorted(ends, points, side="right") - 1
     return height[..., last] + slope[..., last] * (points - ends[last])
 

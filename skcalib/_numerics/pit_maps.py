@@ -80,11 +80,8 @@ class ConformalMap:
         log_below = log_level - np.log(self.level[0]) + log_expit(self.point[0])
         log_above = log_rest - np.log1p(-self.level[-1]) + log_expit(-self.point[-1])
         inside = np.interp(level, self.level, self.point)
-        return np.where(
-            level < self.level[0],
-            _logit_from_log(log_below),
-            np.where(level > self.level[-1], -_logit_from_log(log_above), inside),
-        )
+        inside = np.where(level > self.level[-1], -_logit_from_log(log_above), inside)
+        return np.where(level < self.level[0], _logit_from_log(log_below), inside)
 
     def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Nodes z, their levels and weights, each (m,), for integrals from kink to kink of R.

@@ -5,6 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
+from .sorting import cumulate
+
 # Starts are made from at most this many classes, the most frequent ones. With more classes, no
 # pairs are moved.
 _MAX_STARTS = 6
@@ -63,16 +65,14 @@ def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Val
     """
     order = np.argsort(points[:, 1])
     class_proba, n_draws = points[order, 1], len(mass)
-    total = np.zeros((n_draws, len(class_proba) + 1))
-    np.cumsum(mass[:, order, 1], axis=1, out=total[:, 1:])
+    total = cumulate(mass[:, order, 1])
     sign = np.array([1.0, -1.0])[:, None, None]
     value, begins = np.abs(total), []
     for _ in range(n_actions - 1):
         before = value - sign * total  # (2, R, m + 1)
         largest = np.maximum.accumulate(before, axis=2)
-        candidates = np.where(
-            before >= largest - _POLICY_VALUE_ATOL, np.arange(len(class_proba) + 1), 0
-        )
+        is_best = before >= largest - _POLICY_VALUE_ATOL
+        candidates = np.where(is_best, np.arange(len(class_proba) + 1), 0)
         values = largest + sign * total
         rising, falling = np.maximum.accumulate(candidates, axis=2)
         begins.append(np.where(values[0] >= values[1], rising, falling))

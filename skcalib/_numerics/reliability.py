@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from .smooth_expected import interpolate_smooth_mass
-from .sorting import LabelWeights, interval_bins, quantile_bins
+from .sorting import LabelWeights, cumulate, interval_bins, quantile_bins
 
 # Cells that replace the predictions in `effective_counts`.
 _N_COUNT_CELLS = 1024
@@ -108,8 +108,7 @@ def _lower_increasing_bound(table: LabelWeights, x: np.ndarray, tail: float) -> 
     n_samples = total.sum() ** 2 / squares.sum()
     share = np.minimum(_WINDOWS * n_samples ** (-1 / 3), 1)
     shares = np.unique(np.append(share[share * n_samples >= _MIN_WINDOW_SAMPLES], share.max()))
-    sums = np.cumsum([total, table.weight[1], squares], axis=1)
-    sums = np.concatenate([np.zeros((3, 1)), sums], axis=1)  # of the points before
+    sums = cumulate(np.stack([total, table.weight[1], squares]))  # of the points before
     levels = np.linspace(0, (1 - _WEIGHT_SUM_RTOL) * sums[0, -1], _N_ANCHORS)
     anchors = np.unique(np.searchsorted(sums[0, 1:], levels).clip(max=len(points) - 1))
     end = anchors + 1

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace
 from scipy.linalg import cho_factor, cho_solve
 
 from .array_api import Array, arange_like, identity_like
+from .logits import iter_slices
 
 # Rows of features in one block.
 _FEATURE_BLOCK_SIZE = 4096
@@ -47,8 +48,7 @@ def ridge_norm_of_features(
     M = C (S + λ)⁻¹ with C = Σ w r φᵀ and S = Σ w φ φᵀ.
     """
     second = cross = 0.0
-    for i in range(0, weight.shape[0], _FEATURE_BLOCK_SIZE):
-        rows = slice(i, min(i + _FEATURE_BLOCK_SIZE, weight.shape[0]))
+    for rows in iter_slices(weight.shape[0], _FEATURE_BLOCK_SIZE):
         block = features(rows)
         weighted = weight[rows, None] * block
         second = second + block.T @ weighted
@@ -95,8 +95,7 @@ def noise_of_pairs(form: Callable[[slice], Array], proba: Array) -> float:
     """Σ_ij Q_ij² tr(C_i C_j) from any rows (b, n) of Q, in O(n² K)."""
     xp, n, columns = array_namespace(proba), proba.shape[0], proba.T
     size, total = max(1, _MAX_PAIR_ENTRIES // n), 0.0
-    for i in range(0, n, size):
-        rows = slice(i, min(i + size, n))
+    for rows in iter_slices(n, size):
         products = _covariance_products(columns[:, rows, None], columns[:, None, :])
         total += float(xp.sum(form(rows) ** 2 * products))
     return total

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sorting import first_of_ties, order_within_groups
+from .sorting import cumulate, first_of_ties, order_within_groups
 
 # Items per block from which on collapsing runs of items saves more time than it takes.
 _ITEMS_WORTH_COLLAPSING = 96
@@ -89,7 +89,7 @@ def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 def _largest_below_one(rise: np.ndarray) -> np.ndarray:
     """The largest z ≤ 1 with z_{k+1} − z_k ≤ rise_k, (m,)."""
-    climb = np.concatenate([[0.0], np.cumsum(rise)])
+    climb = cumulate(rise)
     return 1 + (climb - np.maximum.accumulate(climb))
 
 
@@ -226,9 +226,8 @@ def _collapse(items: _Items, blocks: _Blocks, above_all: int) -> tuple[_Items, _
         return items, blocks
     length = last - first + 1
     start = np.cumsum(length) - length  # among the settled items only
-    lowest, position, whole = _lowest_prefix(
-        _signed(weight[settled], below[settled]), start, length
-    )
+    signed = _signed(weight[settled], below[settled])
+    lowest, position, whole = _lowest_prefix(signed, start, length)
 
     np.minimum(lowest, 0.0, out=lowest)  # the empty prefix counts
     turn = first + position - start

@@ -165,9 +165,8 @@ def interpolate_smooth_mass(
     The error is at most 1e-3 of the largest value. Cost O(n + s log s) with s = 1/σ.
     """
     bandwidth = min(bandwidth, _MAX_BANDWIDTH)
-    heights = _evaluate_on_grid(
-        bandwidth, cosine_coefficients(points, mass, _GRID_SIZES[0]), _MIN_GRID_STEPS * 4
-    )
+    coefficients = cosine_coefficients(points, mass, _GRID_SIZES[0])
+    heights = _evaluate_on_grid(bandwidth, coefficients, _MIN_GRID_STEPS * 4)
     return np.interp(x * (len(heights) - 1), np.arange(len(heights)), heights)
 
 

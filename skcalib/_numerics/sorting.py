@@ -39,6 +39,13 @@ def last_of_runs(start: np.ndarray, n: int) -> np.ndarray:
     return np.append(start[1:], n) - 1
 
 
+def cumulate(values: np.ndarray) -> np.ndarray:
+    """The sums of the first 0, 1, …, n values along the last axis, (..., n + 1)."""
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return sums
+
+
 def sort_labelled(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Points in [0, 1] sorted, and their labels, 0 or 1, in the same order.
 
@@ -181,12 +188,8 @@ def mean_variances(
     square = np.bincount(bins, relative_squares, n_bins)
     # that of one point, which sums have rounded
     max_square = 1 if squares is None else 1 - _SHARE_RTOL
-    return np.divide(
-        mean * without_event * square,
-        1 - square,
-        out=np.full(n_bins, np.nan),
-        where=(square > 0) & (square < max_square),
-    )
+    variance, is_known = np.full(n_bins, np.nan), (square > 0) & (square < max_square)
+    return np.divide(mean * without_event * square, 1 - square, out=variance, where=is_known)
 
 
 def product_bins(points: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from .distance import CertifiedTransport
-from .sorting import last_of_runs
+from .sorting import cumulate, last_of_runs
 
 # Up to this number of levels all partitions are compared, in some 20 ms.
 _MAX_COMPARED_LEVELS = 12
@@ -155,14 +155,10 @@ def _targets(levels: Levels, transport: CertifiedTransport) -> np.ndarray:
     number = np.repeat(np.arange(len(first)), last_of_runs(first, len(target)) - first + 1)
     for weight, offered in both:
         mass = np.add.reduceat(weight, first)  # at each prediction
-        reached, moment = _cumulate_mass(offered), _cumulate_mass(offered * nodes)
-        gain = np.diff(np.interp(np.minimum(_cumulate_mass(mass), reached[-1]), reached, moment))
+        reached, moment = cumulate(offered), cumulate(offered * nodes)
+        gain = np.diff(np.interp(np.minimum(cumulate(mass), reached[-1]), reached, moment))
         target += (weight * (gain / np.where(mass > 0, mass, 1))[number]) / levels.total
     return target
-
-
-def _cumulate_mass(mass: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0.0], np.cumsum(mass)])
 
 
 def _partition_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
@@ -282,14 +278,10 @@ def relaxation_bound(levels: Levels) -> float:
     m, n = len(points), len(nodes)
     distance, gap = np.abs(points[:, None] - nodes), outcome[:, None] - nodes  # (m, n)
     calibrated = (total[:, None] * gap).ravel(), (np.tile(np.arange(n), m), np.arange(m * n))
-    solution = linprog(
-        (total[:, None] * distance).ravel(),
-        A_eq=sparse.vstack(
-            [sparse.kron(sparse.eye(m), np.ones((1, n))), sparse.csr_matrix(calibrated)]
-        ),
-        b_eq=np.repeat([1.0, 0.0], [m, n]),
-        method="highs",
-    )
+    sums = sparse.kron(sparse.eye(m), np.ones((1, n)))
+    matrix, right = sparse.vstack([sums, sparse.csr_matrix(calibrated)]), np.repeat([1, 0], [m, n])
+    cost = (total[:, None] * distance).ravel()
+    solution = linprog(cost, A_eq=matrix, b_eq=right, method="highs")
     if not solution.success:
         return 0.0
     multiplier = -solution.eqlin.marginals[m:]

@@ -150,10 +150,8 @@ def default_rate_limits(
     Effective numbers need not be whole, if the correlation is 0.
     """
     if correlation > 0:
-        low, high = (
-            _threshold_of_tail(n, count, tail, correlation) for count in (events, n - events)
-        )
-        low, high = ndtr(low), ndtr(-high)
+        low = ndtr(_threshold_of_tail(n, events, tail, correlation))
+        high = ndtr(-_threshold_of_tail(n, n - events, tail, correlation))
     else:  # the bounds of Clopper and Pearson
         low = beta.ppf(tail, events, n - events + 1)
         high = beta.isf(tail, events + 1, n - events)

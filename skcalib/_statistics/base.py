@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Self
 
 import numpy as np
@@ -97,10 +98,8 @@ class Statistic(Generic[Data]):
 
         The samples are drawn in the given order, (n,).
         """
-        proba = self.data.proba
-        return self._sum_blocks(
-            order, n_draws, lambda rows: draw_by_sample(proba, n_draws, generator, rows)
-        )
+        draw = partial(draw_by_sample, self.data.proba, n_draws, generator)
+        return self._sum_blocks(order, n_draws, draw)
 
     def _sum_blocks(
         self, order: Array, n_draws: int, labels_of: Callable[[Array], Array]

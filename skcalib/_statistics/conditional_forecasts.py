@@ -27,7 +27,7 @@ _SQUARED_DISTANCE_RTOL = 1e-13
 _OF_FORECASTS = {
     "kernel": ("linear-rbf", "linear", "rbf"),
     "method": ("exact",),
-    "estimator": ("biased", "debiased"),
+    "estimation": ("biased", "debiased"),
     "multi_class": ("canonical",),
     "average": ("auto",),
 }
@@ -40,10 +40,7 @@ def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
     kernel, weight, penalty = options["outcome_kernel"], data.weight, options["regularization"]
     form = "marginal" if data.given is None else "individual"
     matching_options = MatchingOptions(
-        calibration=form,
-        kernel=kernel,
-        bandwidth=options["outcome_bandwidth"],
-        estimator="biased",
+        calibration=form, kernel=kernel, bandwidth=options["outcome_bandwidth"], estimation="biased"
     )
     check_matching(data, matching_options)
     error = MatchingError(data, **vars(replace(matching_options, calibration="marginal")))
@@ -59,7 +56,7 @@ def error_of_forecasts(data: ForecastData, options: dict[str, Any]) -> float:
         residuals = basis * np.sqrt(np.maximum(spectrum, 0.0))
         return cross_validated_norm(residuals, weight, gram=gram)
     quadratic = ridge_form(gram, weight, penalty or len(weight) ** -0.25)
-    if options["estimator"] == "debiased":
+    if options["estimation"] == "debiased":
         diagonal: Any = 1.0  # E ℓ(Y_i, Y_i)
         if callable(kernel):
             location, _, share = pairs.components
@@ -116,8 +113,8 @@ def check_kind(data: AnyData, options: dict[str, Any]) -> None:
                 f"{value!r:.80}. Leave it out."
             )
     follows = options["outcome_bandwidth"] == "median" and not callable(options["outcome_kernel"])
-    if is_forecast and options["estimator"] == "debiased" and follows:
+    if is_forecast and options["estimation"] == "debiased" and follows:
         raise ValueError(
-            "estimator='debiased' needs an outcome_bandwidth that does not follow the outcomes, "
+            "estimation='debiased' needs an outcome_bandwidth that does not follow the outcomes, "
             "as the expectation of the error is unknown otherwise; found 'median'. Pass a number."
         )

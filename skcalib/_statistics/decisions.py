@@ -23,18 +23,19 @@ class DecisionGaps(Statistic):
 
     D_g(a) = Σ_i w_i 1[g_i = g] (ℓ(a, y_i) − E ℓ(a, Y_i)) with Y_i drawn from the i-th prediction.
     The groups g are those that are given, or the actions of the least expected loss. With
-    kind="chosen" there is one gap for each group, that of the action taken.
+    compared_actions="chosen" there is one gap for each group, that of the action taken.
     """
 
     supports = frozenset({"any-order", "asymptotic"})
 
     def __init__(
-        self, data: AnyData, *, loss: Any = "zero-one", given: str | None = None, kind: str = "all"
+        self, data: AnyData, *, loss: Any, given: str | None = None, compared_actions: str = "all"
     ) -> None:
         check_gap_condition(data, given)
         self.data = data
         self.loss: DecisionLoss = as_loss(loss)
-        self.options: dict[str, Any] = {"loss": self.loss, "given": given, "kind": kind}
+        options = {"given": given, "compared_actions": compared_actions}
+        self.options: dict[str, Any] = {"loss": self.loss, **options}
         self.expected = self._compute_expected()  # (n, A)
         self.n_actions = self.expected.shape[1]
         self.action = argmin_first(self.expected)  # (n,)
@@ -44,10 +45,9 @@ class DecisionGaps(Statistic):
             groups = data.given
         else:
             groups = np.zeros(len(self.action), dtype=np.intp)
-        self.groups, self.code = np.unique(
-            groups, axis=0 if groups.ndim > 1 else None, return_inverse=True
-        )
-        self.code = self.code.reshape(-1)
+        axis = 0 if groups.ndim > 1 else None
+        self.groups, code = np.unique(groups, axis=axis, return_inverse=True)
+        self.code = code.reshape(-1)
         self._order = np.argsort(self.code, kind="stable")
         self._starts = np.searchsorted(self.code[self._order], np.arange(len(self.groups)))
 
@@ -77,7 +77,7 @@ class DecisionGaps(Statistic):
 
     def select_actions(self, losses: np.ndarray) -> np.ndarray:
         """The losses (…, n, A) of the actions that are compared."""
-        if self.options["kind"] == "all":
+        if self.options["compared_actions"] == "all":
             return losses
         return losses[..., np.arange(len(self.action)), self.action, None]
 
@@ -134,10 +134,8 @@ class DecisionGaps(Statistic):
         for start in range(0, n_resamples, max(1, _MAX_COUNT_ENTRIES // n)):
             size = min(max(1, _MAX_COUNT_ENTRIES // n), n_resamples - start)
             counts = random_state.multinomial(n, np.full(n, 1 / n), size=size) - 1.0  # (B, n)
-            squares = sum(
-                np.sum((counts[:, code == g] @ terms[code == g]) ** 2, axis=1)
-                for g in range(len(self.groups))
-            )
+            members = (code == g for g in range(len(self.groups)))
+            squares = sum(np.sum((counts[:, m] @ terms[m]) ** 2, axis=1) for m in members)
             null.append(np.sqrt(squares))
         return np.concatenate(null)
 

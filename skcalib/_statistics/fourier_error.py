@@ -25,12 +25,12 @@ from .._numerics.array_api import (
     to_numpy,
     zeros_on,
 )
-from .._numerics.logits import iter_row_blocks
+from .._numerics.logits import iter_row_blocks, iter_slices
 from .._numerics.median_distance import pair_weight
 from .base import BlockSums, Statistic, iter_sample_blocks
 from .gram import random_frequencies
 from .kernels import KERNELS, check_semidefinite, resolve_bandwidth
-from .squared_error import SquaredKernelError, check_class_kernel, check_enough_for_estimator
+from .squared_error import SquaredKernelError, check_class_kernel, check_enough_for_estimation
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.
 _SINGLE_BLOCK_SIZE = 2**14
@@ -51,7 +51,7 @@ _SINGLE_SUM_RTOL = 1e-5
 N_COMPONENTS = 200
 
 
-def check_fourier(method: str, kernel: str | Callable, estimator: str) -> None:
+def check_fourier(method: str, kernel: str | Callable, estimation: str) -> None:
     """Random features are known for named kernels, and replace sums over all pairs."""
     if method == "exact":
         return
@@ -60,9 +60,9 @@ def check_fourier(method: str, kernel: str | Callable, estimator: str) -> None:
             f"method='fourier' needs a named kernel, one of {sorted(KERNELS)}, whose frequencies "
             f"are known; found {kernel!r}. Use method='exact'."
         )
-    if estimator not in ("unbiased", "biased"):
+    if estimation not in ("unbiased", "biased"):
         raise ValueError(
-            f"method='fourier' is for the estimators 'unbiased' and 'biased'; found {estimator!r}, "
+            f"method='fourier' is for estimation='unbiased' and 'biased'; found {estimation!r}, "
             "which takes linear or little time anyway. Use method='exact'."
         )
 
@@ -84,16 +84,16 @@ class FourierKernelError(Statistic):
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
         class_kernel: np.ndarray | None = None,
-        estimator: str = "unbiased",
+        estimation: str = "unbiased",
         n_components: int = N_COMPONENTS,
         seed: int = 0,
     ) -> None:
         if data.is_binary:
             data = data.to_numpy()  # as `SquaredKernelError` does
         self.data = data
-        self.estimator = estimator
+        self.estimation = estimation
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-        names = ("kernel", "bandwidth", "class_kernel", "estimator", "n_components", "seed")
+        names = ("kernel", "bandwidth", "class_kernel", "estimation", "n_components", "seed")
         self.options = select_arguments(locals(), names)
         n_classes, weight = len(data.classes), to_numpy(data.weight)
         self.class_kernel = None
@@ -101,9 +101,8 @@ class FourierKernelError(Statistic):
             matrix = check_class_kernel(class_kernel, n_classes)
             check_semidefinite(matrix, "class_kernel")
             self.class_kernel = asarray_like(data.weight, matrix)
-        frequencies = random_frequencies(
-            KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
-        )
+        shape, generator = (n_components, n_classes), np.random.default_rng(seed)
+        frequencies = random_frequencies(KERNELS[kernel], bandwidth, shape, generator)
         self.frequencies = asarray_like(data.weight, frequencies)
         self.largest = float(weight.max())
         self.tie_tolerance = _SINGLE_SUM_RTOL * data.inverse_effective_size
@@ -133,9 +132,8 @@ class FourierKernelError(Statistic):
         return zeros_on(self.frequencies, shape, self.frequencies.dtype)
 
     def _blocks(self, n: int) -> Any:
-        return iter_row_blocks(
-            n, max(self.expected.shape), min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies
-        )
+        size = max(self.expected.shape)
+        return iter_row_blocks(n, size, min_rows=_MIN_PRODUCT_ROWS, like=self.frequencies)
 
     def _matrix(self, rows: np.ndarray) -> np.ndarray:
         """The probabilities of all classes of some samples, in double precision."""
@@ -163,19 +161,15 @@ class FourierKernelError(Statistic):
     def _update_sums(self, sums: tuple[Array, Array], rows: Array, labels: Array) -> None:
         gaps, diagonal = sums
         n, n_draws = labels.shape
-        at_once = self._draws_at_once()
-        for start in range(0, n, _SINGLE_BLOCK_SIZE):
-            block = slice(start, min(start + _SINGLE_BLOCK_SIZE, n))
+        for block in iter_slices(n, _SINGLE_BLOCK_SIZE):
             waves = self.waves(rows[block])
-            for i in range(0, n_draws, at_once):
-                draws = slice(i, min(i + at_once, n_draws))
+            for draws in iter_slices(n_draws, self._draws_at_once()):
                 gaps[draws, ...] += self._class_sums(labels[block, draws], waves)
-        if self.estimator == "unbiased":
+        if self.estimation == "unbiased":
             xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
             for row_block in iter_row_blocks(n, most, like=diagonal):
-                diagonal += xp.sum(
-                    take_labels(self._norms(rows[row_block]), labels[row_block, :]), axis=0
-                )
+                norms = self._norms(rows[row_block])
+                diagonal += xp.sum(take_labels(norms, labels[row_block, :]), axis=0)
 
     def _values_from_sums(self, sums: tuple[Array, Array]) -> np.ndarray:
         gaps, diagonal = sums
@@ -183,7 +177,7 @@ class FourierKernelError(Statistic):
         xp, shape = array_namespace(gaps), (gaps.shape[0], -1)
         squares = to_numpy(row_dots(xp.reshape(gaps, shape), xp.reshape(other, shape)))
         squares = self.largest**2 * squares
-        if self.estimator == "biased":
+        if self.estimation == "biased":
             return np.maximum(squares, 0.0)
         return (squares - to_numpy(diagonal)) / self.pair_weight
 
@@ -192,8 +186,7 @@ class FourierKernelError(Statistic):
         order, label = np.arange(len(self.data.label)), self.data.label[:, None]
         gaps = np.zeros((len(signs), *self.expected.shape))
         diagonal = np.zeros(len(signs))
-        for start in range(0, len(order), _SINGLE_BLOCK_SIZE):
-            rows = order[start : start + _SINGLE_BLOCK_SIZE]
+        for rows in (order[block] for block in iter_slices(len(order), _SINGLE_BLOCK_SIZE)):
             waves, matrix = self.waves(rows), self._matrix(rows)
             for row, gap in zip(signs, gaps, strict=True):
                 flipped = waves * row[rows, None].astype(np.float32)
@@ -244,10 +237,10 @@ def make_kernel_error(
     **options: Any,
 ) -> Statistic:
     """The squared kernel error as a function of the labels: exact, or by random features."""
-    estimator, block_size = options["estimator"], options.pop("block_size", None)
-    check_enough_for_estimator(data, estimator, block_size)
+    estimation, block_size = options["estimation"], options.pop("block_size", None)
+    check_enough_for_estimation(data, estimation, block_size)
     if method == "exact":
         return SquaredKernelError(data, block_size=block_size, **options)
-    check_fourier(method, options["kernel"], estimator)
+    check_fourier(method, options["kernel"], estimation)
     seed = draw_seed(random_state)
     return FourierKernelError(data, n_components=n_components, seed=seed, **options)

@@ -1,6 +1,7 @@
 """Sums of a kernel over pairs of samples, tile by tile, and features in its place."""
 
 import math
+from collections.abc import Iterator
 from time import perf_counter
 
 import numpy as np
@@ -8,6 +9,7 @@ from array_api_compat import array_namespace, device
 
 from .._inputs.warnings import warn_if_slow
 from .._numerics.array_api import Array, arange_like, column_dots, doubles, row_dots, to_numpy
+from .._numerics.logits import iter_slices
 from .kernels import MIN_KERNEL_BANDWIDTH, Kernel, KernelFamily
 
 # Rows and columns of a tile, whose kernel values take half a megabyte. A GPU needs more at once,
@@ -27,22 +29,11 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
     kernel are matrices, each term is ⟨mass_i, k(points_i, points_j) mass_j⟩, at C times the cost.
     """
     xp, (n, n_replicates, _) = array_namespace(points), mass.shape
-    tile = _pair_tile(kernel, points)
-    flat = xp.reshape(mass, (n, -1))
-    total, start = 0.0, perf_counter()
-    for i in range(0, n, tile):
-        rows = slice(i, min(i + tile, n))
-        for j in range(i, n, tile):
-            columns = slice(j, min(j + tile, n))
-            gram = xp.asarray(kernel(points[rows, :], points[columns, :]))
-            if i == j:
-                index = arange_like(points, gram.shape[0])
-                is_other = index[:, None] != index
-                gram = xp.where(_expand_for_kernel(is_other, gram), gram, 0.0)
-            tile_sums = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
-            total += (1 if i == j else 2) * doubles(tile_sums)
-        if i == 0:
-            warn_of_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
+    flat, total = xp.reshape(mass, (n, -1)), 0.0
+    for rows, columns, gram in _iter_tiles(kernel, points):
+        gram = _clear_diagonal(gram) if rows == columns else gram
+        tile_sums = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
+        total += (1 if rows == columns else 2) * doubles(tile_sums)
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
 
 
@@ -53,16 +44,34 @@ def gram_product(
 
     Only one tile is in memory, as in `gram_pair_sum`.
     """
-    n, tile, product = len(points), _pair_tile(kernel, points), np.zeros(mass.shape)
-    for i in range(0, n, tile):
-        rows = slice(i, i + tile)
-        for j in range(0, n, tile):
-            columns = slice(j, j + tile)
-            gram = np.array(kernel(points[rows], points[columns]))
-            if i == j and skips_own:
-                np.einsum("ii...->i...", gram)[...] = 0.0
-            product[rows] += _times(gram, mass[columns])
+    product = np.zeros(mass.shape)
+    for rows, columns, gram in _iter_tiles(kernel, points, is_symmetric=False):
+        gram = _clear_diagonal(gram) if skips_own and rows == columns else gram
+        product[rows] += _times(gram, mass[columns])
     return product
+
+
+def _iter_tiles(
+    kernel: Kernel, points: Array, *, is_symmetric: bool = True
+) -> Iterator[tuple[slice, slice, Array]]:
+    """Yield rows, columns and kernel values (a, b) of tiles: on and above the diagonal, or all.
+
+    After the first row of a half, warn if the others take long.
+    """
+    xp, n, tile = array_namespace(points), points.shape[0], _pair_tile(kernel, points)
+    blocks, start = list(iter_slices(n, tile)), perf_counter()
+    for i, rows in enumerate(blocks):
+        for columns in blocks[i * is_symmetric :]:
+            yield rows, columns, xp.asarray(kernel(points[rows, :], points[columns, :]))
+        if i == 0 and is_symmetric:
+            warn_of_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
+
+
+def _clear_diagonal(gram: Array) -> Array:
+    """The values of a kernel (a, a), with 0 for each sample with itself."""
+    index = arange_like(gram, gram.shape[0])
+    is_other = _expand_for_kernel(index[:, None] != index, gram)
+    return array_namespace(gram).where(is_other, gram, 0.0)
 
 
 def _pair_tile(kernel: Kernel, points: Array) -> int:
@@ -97,7 +106,7 @@ def warn_of_pairs(n: int, seconds: float) -> None:
     warn_if_slow(
         seconds,
         f"A sum over all pairs of {n} samples",
-        "Pass a random subsample of the rows, or method='fourier' or estimator='block' to a "
+        "Pass a random subsample of the rows, or method='fourier' or estimation='block' to a "
         "function that takes them: these need linear or little time.",
     )
 
@@ -107,8 +116,7 @@ def gram_matrix(kernel: Kernel, points: Array) -> Array:
     xp, n = array_namespace(points), points.shape[0]
     tile = _TILE if isinstance(points, np.ndarray) else _TILE_ON_DEVICE
     gram = xp.empty((n, n), dtype=xp.float64, device=device(points))
-    for i in range(0, n, tile):
-        rows = slice(i, min(i + tile, n))
+    for rows in iter_slices(n, tile):
         gram[rows, :] = doubles(xp.asarray(kernel(points[rows, :], points)))
     return gram
 
@@ -127,12 +135,10 @@ def gram_block_sums(
         blocks = (slice(b * block_size, (b + 1) * block_size) for b in range(n_blocks))
         return np.stack([gram_pair_sum(kernel, points[block], mass[block]) for block in blocks])
     per_tile = max(1, _SMALL_TILE // (block_size * kernel_width(kernel, points)))
-    tile = per_tile * block_size
     same_block = np.kron(np.eye(per_tile), 1 - np.eye(block_size))
     block_sums = []
-    for i in range(0, n_blocks * block_size, tile):
-        rows = slice(i, min(i + tile, n_blocks * block_size))
-        gram, n_rows = np.asarray(kernel(points[rows], points[rows])), rows.stop - i
+    for rows in iter_slices(n_blocks * block_size, per_tile * block_size):
+        gram, n_rows = np.asarray(kernel(points[rows], points[rows])), rows.stop - rows.start
         gram = gram * _expand_for_kernel(same_block[:n_rows, :n_rows], gram)
         products = _times(gram, mass[rows].reshape(n_rows, -1)).reshape(mass[rows].shape)
         sums = np.einsum("nrc,nrc->nr", products, mass[rows])
@@ -149,31 +155,25 @@ def gram_quadratic_forms(
     Parameters: points (n, K), mass (n, C), vectors (n, R). Returns (R,) and (n,). Cost O(n² (C +
     R)), memory O(tile · (tile + R)).
     """
-    n, start, tile = len(points), perf_counter(), _pair_tile(kernel, points)
-    forms, row_sums = np.zeros(vectors.shape[1]), np.zeros(n)
-    for i in range(0, n, tile):
-        rows = slice(i, i + tile)
-        for j in range(i, n, tile):
-            columns = slice(j, j + tile)
-            gram = np.asarray(kernel(points[rows], points[columns]))
-            if gram.ndim == 2:
-                h = gram * (mass[rows] @ mass[columns].T)
-            else:
-                h = np.einsum("ac,abcd,bd->ab", mass[rows], gram, mass[columns], optimize=True)
-            row_sums[rows] += h.sum(axis=1)
-            if i != j:
-                row_sums[columns] += h.sum(axis=0)
-            product = np.einsum("ij,ij->j", h @ vectors[columns], vectors[rows])
-            forms += product if i == j else 2 * product
-        if i == 0:
-            warn_of_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
+    forms, row_sums = np.zeros(vectors.shape[1]), np.zeros(len(points))
+    for rows, columns, gram in _iter_tiles(kernel, points):
+        if gram.ndim == 2:
+            h = gram * (mass[rows] @ mass[columns].T)
+        else:
+            h = np.einsum("ac,abcd,bd->ab", mass[rows], gram, mass[columns], optimize=True)
+        row_sums[rows] += h.sum(axis=1)
+        product = np.einsum("ij,ij->j", h @ vectors[columns], vectors[rows])
+        if rows != columns:
+            row_sums[columns] += h.sum(axis=0)
+            product *= 2
+        forms += product
     return forms, row_sums
 
 
 def gram_diagonal(kernel: Kernel, points: Array) -> Array:
     """k(points_i, points_i), (n,)."""
     xp, n = array_namespace(points), points.shape[0]
-    blocks = (points[i : min(i + _SMALL_TILE, n), :] for i in range(0, n, _SMALL_TILE))
+    blocks = (points[rows, :] for rows in iter_slices(n, _SMALL_TILE))
     return xp.concat([xp.linalg.diagonal(xp.asarray(kernel(block, block))) for block in blocks])
 
 
@@ -182,9 +182,8 @@ def gram_own_terms(kernel: Kernel, points: Array, mass: Array) -> Array:
     if not isinstance(points, np.ndarray) or kernel_width(kernel, points) == 1:
         return gram_diagonal(kernel, points)[:, None] * row_dots(mass, mass)
     pairs = ((points[i : i + 1], mass[i]) for i in range(len(points)))
-    return np.stack(
-        [row_dots(residual @ np.asarray(kernel(p, p))[0, 0], residual) for p, residual in pairs]
-    )
+    values = ((np.asarray(kernel(point, point))[0, 0], residual) for point, residual in pairs)
+    return np.stack([row_dots(residual @ value, residual) for value, residual in values])
 
 
 def fourier_features(points: Array, frequencies: Array) -> Array:

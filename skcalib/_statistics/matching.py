@@ -69,7 +69,7 @@ class MatchingError(Statistic):
     def __init__(self, data: AnyData, **options: Any) -> None:
         self.data, self.pair_weight = data, pair_weight(data.weight)
         self.options, self.matching_options = options, MatchingOptions(**options)
-        self.estimator = self.matching_options.estimator
+        self.estimation = self.matching_options.estimation
         if self.matching_options.method == "exact":
             self.supports = self.supports | {"pair-terms"}
         self.forecast: Any = data.forecast if data.is_forecast else None
@@ -172,7 +172,7 @@ class MatchingError(Statistic):
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R vectors of outcomes (R, n)."""
         sums, diagonal = self._sums(self.to_component_scale(outcomes))
-        is_biased = self.estimator == "biased"
+        is_biased = self.estimation == "biased"
         result = sums + diagonal if is_biased else sums / self.pair_weight
         check_finite_kernel(result)
         if is_biased:
@@ -335,4 +335,4 @@ def make_matching_error(
         table = loss_table(options.losses, data.classes)
         shared["class_kernel"] = table @ table.T
     form = "canonical" if data.is_binary or has_losses else form
-    return ClassKernelErrors(data, form, estimator=options.estimator, **shared)
+    return ClassKernelErrors(data, form, estimation=options.estimation, **shared)

@@ -13,7 +13,7 @@ from .._inputs.scikit_learn import Count, Interval, StrOptions
 from ..forecasts._base import MAX_NUMBER
 from ..forecasts._decisions import DecisionLoss, as_loss
 from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, check_kernel
-from .squared_error import check_enough_for_estimator, check_has_pairs
+from .squared_error import check_enough_for_estimation, check_has_pairs
 
 # Forms that compare PITs with the uniform distribution.
 PIT_FORMS = {"quantile", "threshold", "local"}
@@ -90,7 +90,7 @@ class MatchingOptions:
     bandwidth: Any = "median"
     given_kernel: Any = "rbf"
     given_bandwidth: Any = "median"
-    estimator: str = "unbiased"
+    estimation: str = "unbiased"
     method: str = "exact"
     n_components: int = 200
     seed: int | None = None
@@ -156,9 +156,8 @@ def check_matching_options(options: MatchingOptions, given: Any, *, is_of_classe
     _check_form(options.calibration, is_of_classes)
     _check_given(options.calibration, given)
     _check_kernel(options, is_of_classes)
-    unused = [
-        name for name, is_read in options.find_uses(given, is_of_classes).items() if not is_read
-    ]
+    uses = options.find_uses(given, is_of_classes)
+    unused = [name for name, is_read in uses.items() if not is_read]
     kind = "class probabilities" if is_of_classes else "forecasts of a number"
     names = ("calibration", "kernel", "given_kernel", "method")
     cause = ", ".join(f"{name}={format_value(getattr(options, name))}" for name in names)
@@ -204,7 +203,7 @@ def check_matching(data: AnyData, options: MatchingOptions) -> None:
     calibration, given = options.calibration, data.given
     check_matching_options(options, given, is_of_classes=not data.is_forecast)
     if not data.is_forecast:
-        check_enough_for_estimator(data, options.estimator)
+        check_enough_for_estimation(data, options.estimation)
     _check_given_values(data, options)
     kernel, loss = options.kernel_name, options.loss
     needs = {"loss": calibration == "decision" or kernel == "loss", "thresholds": kernel == "tanh"}
@@ -244,7 +243,7 @@ def _check_given_values(data: AnyData, options: MatchingOptions) -> None:
             f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
             "Use calibration='group' for labels of groups."
         )
-    if calibration == "group" and options.estimator == "unbiased":
+    if calibration == "group" and options.estimation == "unbiased":
         n_groups = len(np.unique(given, axis=0 if given.ndim > 1 else None))
         if n_groups == len(given) > 1:
             raise ValueError(
@@ -277,7 +276,7 @@ def _check_forecast_options(data: ForecastData, options: MatchingOptions) -> Non
                 f"squared; found at most {largest:g}. Measure outcomes and forecasts in a smaller "
                 "unit."
             )
-    check_has_pairs(options.estimator, len(data.weight))
+    check_has_pairs(options.estimation, len(data.weight))
     if callable(kernel):
         check_kernel(kernel, (_SOME_PITS if options.is_of_pits else data.value)[:, None])
     if kernel == "tanh" and bandwidth == "median":

@@ -115,22 +115,18 @@ class OutcomeWaves(Features):
         root = np.sqrt(fourier_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
         if self.components is None:
             residuals, weights = self.forecast.residuals[None], self.forecast.weights[None]
-            mean = mixture_fourier_features(
-                residuals, np.zeros_like(residuals), weights, step, count
-            )
+            variance = np.zeros_like(residuals)
+            mean = mixture_fourier_features(residuals, variance, weights, step, count)
 
         def feature_rows(rows: slice) -> np.ndarray:
             features = fourier_features_1d(values[:, rows] - origin, step, count)
             if self.components is None:
-                features -= shift_fourier_features(
-                    self.forecast.location[rows] - origin, mean, step, count
-                )
+                shift = self.forecast.location[rows] - origin
+                features -= shift_fourier_features(shift, mean, step, count)
             else:
-                location, variance, weight = self.components
-                centred = location[rows] - origin
-                features -= mixture_fourier_features(
-                    centred, variance[rows], weight[rows], step, count
-                )
+                location, variance, weight = (array[rows] for array in self.components)
+                normals = location - origin, variance, weight
+                features -= mixture_fourier_features(*normals, step, count)
             features *= self.mass[rows]
             features *= root
             return features
@@ -255,9 +251,8 @@ def class_features(data: ClassData, options: MatchingOptions) -> FeatureMap:
 
 def loss_table(losses: list[DecisionLoss], classes: np.ndarray) -> np.ndarray:
     """The losses of all actions for each class, for L losses divided by √L, (K, C)."""
-    table = np.concatenate(
-        [decision.of_classes(classes, len(classes)) for decision in losses], axis=1
-    )
+    tables = [decision.of_classes(classes, len(classes)) for decision in losses]
+    table = np.concatenate(tables, axis=1)
     check_size_of_losses(table)
     return table / np.sqrt(len(losses))
 

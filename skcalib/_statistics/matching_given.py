@@ -91,11 +91,8 @@ class ConditionKernel(NamedTuple):
         diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal)
         if self.is_of_thresholds and len(self.points) > _MAX_THRESHOLD_PAIRS:
             total = np.sum(mass.sum(axis=2) ** 2, axis=1)
-            distances = [
-                np.mean([distance_pair_sum(column, weights) for column in self.points.T])
-                for weights in mass
-            ]
-            return total - distances - diagonal, diagonal
+            sums = [[distance_pair_sum(c, weights) for c in self.points.T] for weights in mass]
+            return total - np.mean(sums, axis=1) - diagonal, diagonal
         return gram_pair_sum(self.kernel, self.points, mass.transpose(2, 0, 1)), diagonal
 
     def sums_of_terms(self, terms: Terms, weight: np.ndarray) -> tuple[float, float]:
@@ -175,9 +172,8 @@ def _actions(data: AnyData, forecast: Forecast, losses: list[Any]) -> np.ndarray
     if data.is_forecast:
         return np.column_stack([decision.best_for(forecast) for decision in losses])
     tables = [decision.of_classes(data.classes, len(data.classes)) for decision in losses]
-    return np.column_stack(
-        [argmin_first(class_expected_losses(data.matrix, table)) for table in tables]
-    )
+    expected = (class_expected_losses(data.matrix, table) for table in tables)
+    return np.column_stack([*map(argmin_first, expected)])
 
 
 def constant_kernel(n: int) -> ConditionKernel:
@@ -195,9 +191,8 @@ def group_kernel(codes: np.ndarray) -> ConditionKernel:
     size = codes.max(axis=0) + 1
     columns = codes + np.concatenate([[0], np.cumsum(size)[:-1]])
     value = np.full(columns.size, 1 / np.sqrt(n_columns))
-    features = csr_array(
-        (value, columns.ravel(), np.arange(0, columns.size + 1, n_columns)), shape=(n, size.sum())
-    )
+    start = np.arange(0, columns.size + 1, n_columns)
+    features = csr_array((value, columns.ravel(), start), shape=(n, size.sum()))
     return ConditionKernel(codes.astype(np.float64), _agreement, np.ones(n), features.__getitem__)
 
 

@@ -35,9 +35,8 @@ class OutcomePairs:
         self.has_spread = bool(components.variance.any())
         self.atoms = None
         if kernel in ("laplacian", "energy") and not self.has_spread:
-            self.atoms = MemberKernelMeans(
-                kernel, bandwidth, components.location, components.weight
-            )
+            atoms = components.location, components.weight
+            self.atoms = MemberKernelMeans(kernel, bandwidth, *atoms)
 
     def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """c_ij, (a, b)."""
@@ -70,9 +69,8 @@ class OutcomePairs:
             if self.has_spread:
                 spread = spread[:, :, None]
                 deviation = np.sqrt(spread if variance is None else spread + variance)
-            value += mixture_kernel_mean(
-                self.kernel, self.bandwidth, centre, deviation, weight, location
-            )
+            normals = centre, deviation, weight
+            value += mixture_kernel_mean(self.kernel, self.bandwidth, *normals, location)
         return value
 
     def points(self, values: np.ndarray) -> np.ndarray:
@@ -169,8 +167,5 @@ class UniformPairs:
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ℓ(u_i, u_j) − E ℓ(U, u_j) − E ℓ(u_i, U), (a, b)."""
         row_intervals, other = value[rows], value[columns]
-        return (
-            self._kernel_of(row_intervals, other)
-            - self._means(row_intervals)[:, None]
-            - self._means(other)
-        )
+        pairs = self._kernel_of(row_intervals, other) - self._means(row_intervals)[:, None]
+        return pairs - self._means(other)

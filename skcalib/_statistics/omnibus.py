@@ -83,9 +83,8 @@ class Omnibus(Statistic):
         return np.column_stack([component(labels) for component in self.components.values()])
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
-        return np.column_stack(
-            [component.flip_signs(signs) for component in self.components.values()]
-        )
+        values = [component.flip_signs(signs) for component in self.components.values()]
+        return np.column_stack(values)
 
     def combine_components(
         self, observed: np.ndarray, values: np.ndarray
@@ -98,9 +97,8 @@ class Omnibus(Statistic):
         """
         p_values, distance = np.empty((2, *values.shape))
         for c, component in enumerate(self.components.values()):
-            p_values[:, c], distance[:, c] = compute_p_values(
-                values[:, c], component.is_two_sided, component.tie_tolerance
-            )
+            sides_and_ties = component.is_two_sided, component.tie_tolerance
+            p_values[:, c], distance[:, c] = compute_p_values(values[:, c], *sides_and_ties)
         # adjusted for their number: the share of rows whose smallest p-value is as small
         smallest = np.sort(p_values.min(axis=1))
         adjusted = np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
@@ -200,7 +198,7 @@ def omnibus(
     seed: Callable[[], int] = int,
     kernel: Any = "total-variation",
     bandwidth: Any = "median",
-    estimator: str = "unbiased",
+    estimation: str = "unbiased",
     class_kernel: np.ndarray | None = None,
 ) -> Omnibus:
     """The omnibus statistic, with a user's options of its kernel error.
@@ -213,16 +211,15 @@ def omnibus(
     options = {
         "kernel": kernel,
         "bandwidth": bandwidth,
-        "estimator": "biased" if n == 1 else estimator,
+        "estimation": "biased" if n == 1 else estimation,
         "class_kernel": class_kernel,
     }
-    is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
+    is_plain = class_kernel is None and estimation == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
+    n_products = n**2 * len(data.classes) * int(n_resamples)
     if is_fast and n > _MAX_CELLS:
         error, method = (PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled")
-    elif (
-        is_plain and not is_fast and n**2 * len(data.classes) * int(n_resamples) > _MULTIPLICATIONS
-    ):
+    elif is_plain and not is_fast and n_products > _MULTIPLICATIONS:
         method = "fourier"
         error = make_kernel_error(
             data, method=method, n_components=_N_COMPONENTS, random_state=seed(), **options

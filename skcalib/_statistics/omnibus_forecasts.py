@@ -69,22 +69,21 @@ class ForecastOmnibus(Omnibus):
 
     def __init__(self, data: ForecastData) -> None:
         self.data, self.kernel_method = data, "exact"
-        estimator = "unbiased" if len(data.weight) > 1 else "biased"
+        estimation = "unbiased" if len(data.weight) > 1 else "biased"
         form, self.components = "distribution", {}
         points = data.given
         if points is not None and points.dtype.kind not in "biuf":  # labels of groups
             form, points = "group", (points[:, None] == np.unique(points)).astype(np.float64)
         if points is not None or has_moments(data.forecast):
-            options = MatchingOptions(calibration=form, estimator=estimator)
+            options = MatchingOptions(calibration=form, estimation=estimation)
             check_matching(data, options)
             self.components["skce"] = MatchingError(data, **vars(options))
         if points is None:
-            points = quantile_components(
-                MatchingError(data, calibration="quantile").forecast, data.weight
-            )
+            pooled = MatchingError(data, calibration="quantile").forecast
+            points = quantile_components(pooled, data.weight)
             points = points[:, : _OF_MEMBERS if data.forecast.is_exchangeable else _N_PROPERTIES]
         form = "local" if points.size else "quantile"
-        error = MatchingError(replace(data, given=points), calibration=form, estimator=estimator)
+        error = MatchingError(replace(data, given=points), calibration=form, estimation=estimation)
         self.components |= {"pit": error, "bias_and_spread": BiasAndSpread(error)}
         self.weights = [0.5 if name == "skce" else 1.0 for name in self.components]
         self.n_columns = len(self.components)

@@ -254,9 +254,8 @@ class BinnedResiduals:
         self.likely = (proba > 0.5).astype(np.int32)
         values = [weight * proba, weight, squares * proba * (1 - proba)]
         values += [weight * (self.likely - proba), self.likely]
-        self.expected, self.mass, self.variance, self.base, self.likely_counts = np.add.reduceat(
-            np.stack(values), self.start, axis=1
-        )
+        sums = np.add.reduceat(np.stack(values), self.start, axis=1)
+        self.expected, self.mass, self.variance, self.base, self.likely_counts = sums
 
     def bin_hits(self, hits: np.ndarray) -> np.ndarray:
         """For drawn hits, or shares of hits, (R, n), as (R, cells)."""

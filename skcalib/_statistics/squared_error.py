@@ -40,7 +40,7 @@ class SquaredKernelError(Statistic):
     Predictions stay where they live, if all pairs of more than two classes are summed; `data` says.
     What does not depend on the labels is prepared once: a test evaluates many label vectors. With
     the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
-    r_j⟩, or r_iᵀ k(p_i, p_j) r_j if the kernel is matrix-valued. All estimators and tests are sums
+    r_j⟩, or r_iᵀ k(p_i, p_j) r_j if the kernel is matrix-valued. All estimates and tests are sums
     of such terms, taken by :mod:`skcalib._statistics.gram`.
     """
 
@@ -53,16 +53,16 @@ class SquaredKernelError(Statistic):
         kernel: Any = "total-variation",
         bandwidth: Any = "median",
         class_kernel: np.ndarray | None = None,
-        estimator: str = "unbiased",
+        estimation: str = "unbiased",
         block_size: int | None = None,
     ) -> None:
-        if data.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
+        if data.is_binary or callable(kernel) or estimation not in ("unbiased", "biased"):
             data = data.to_numpy()  # sorted, of a user's function, or cheap
         self.data = data
-        self.estimator = estimator
+        self.estimation = estimation
         weight = to_numpy(data.weight)
         most = block_size or max(2, math.isqrt(len(weight)))
-        self.block_size: Any = {"linear": 2, "block": most}.get(estimator)  # None: all pairs
+        self.block_size: Any = {"linear": 2, "block": most}.get(estimation)  # None: all pairs
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
@@ -73,11 +73,10 @@ class SquaredKernelError(Statistic):
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, data)
         bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-        names = ("kernel", "bandwidth", "class_kernel", "estimator", "block_size")
+        names = ("kernel", "bandwidth", "class_kernel", "estimation", "block_size")
         self.options = select_arguments(locals(), names)
-        self.uses_sorted_algorithm = (
-            data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
-        )
+        is_laplacian = not callable(kernel) and not KERNELS[kernel].is_gaussian
+        self.uses_sorted_algorithm = data.is_binary and is_laplacian
         if self.uses_sorted_algorithm and self.block_size is None:
             self.supports = self.supports | {"counts"}
         if self.uses_sorted_algorithm:
@@ -135,7 +134,7 @@ class SquaredKernelError(Statistic):
             pairs = self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
         else:
             pairs = gram_pair_sum(self.kernel, self.data.matrix, residual)
-        is_biased = self.estimator == "biased"
+        is_biased = self.estimation == "biased"
         diagonal = self._diagonal(residual) if is_biased or self.square is not None else 0.0
         if is_biased:
             values = pairs + diagonal
@@ -256,31 +255,31 @@ def check_not_negative(values: np.ndarray, largest: np.ndarray) -> None:
         )
 
 
-def check_enough_for_estimator(
-    data: ClassData, estimator: str, block_size: int | None = None
+def check_enough_for_estimation(
+    data: ClassData, estimation: str, block_size: int | None = None
 ) -> None:
     """All estimates but the biased one average over pairs of different samples."""
     n = data.n_samples
-    check_has_pairs(estimator, n)
-    if estimator == "unbiased" and has_negligible_pairs(data):
+    check_has_pairs(estimation, n)
+    if estimation == "unbiased" and has_negligible_pairs(data):
         raise ValueError(
-            "estimator='unbiased' of a CalibrationState needs weights that are comparable, as it "
+            "estimation='unbiased' of a CalibrationState needs weights that are comparable, as it "
             "keeps their sums only; found one sample with almost all weight. Use "
-            "estimator='biased'."
+            "estimation='biased'."
         )
-    if estimator == "block" and block_size is not None and n < block_size:
+    if estimation == "block" and block_size is not None and n < block_size:
         raise ValueError(
             f"block_size must be at most the number of samples of positive weight; found "
             f"block_size={block_size} for {n} samples. Choose smaller blocks."
         )
 
 
-def check_has_pairs(estimator: str, n: int) -> None:
+def check_has_pairs(estimation: str, n: int) -> None:
     """Refuse a single sample where pairs of different samples are averaged."""
-    if estimator != "biased" and n < 2:
+    if estimation != "biased" and n < 2:
         raise ValueError(
-            f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
-            "estimator='biased'."
+            f"estimation={estimation!r} needs at least 2 samples of positive weight; found 1. Use "
+            "estimation='biased'."
         )
 
 

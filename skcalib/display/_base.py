@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike, format_value
 from .._inputs.scikit_learn import (
     Bins,
@@ -139,7 +140,7 @@ class PredictionsDisplay(Display):
     @classmethod
     def _from_response(
         cls,
-        estimator: BaseEstimator,
+        estimator: Estimator,
         y: ArrayLike,
         predicted: Any,
         data_args: dict[str, Any],

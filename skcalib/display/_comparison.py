@@ -14,19 +14,11 @@ from .._inputs.drawing import draw_seed
 from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, RandomState, validate_parameter_constraints
-from ..metrics._registry import ALL_METRICS, find_multi_class
+from ..metrics._registry import ALL_METRICS, find_arguments
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import LIMITS_CONSTRAINTS, MeasuredModels, check_predicted
-from ._base import (
-    Axes,
-    PredictionsDisplay,
-    add_labels,
-    check_models,
-    check_options,
-    inches_of,
-    response_of,
-    shorten,
-)
+from . import _base
+from ._base import Axes, PredictionsDisplay
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Usual width of a panel, and heights of a model and of what is around, in inches.
@@ -150,7 +142,7 @@ class ComparisonDisplay(PredictionsDisplay):
             The display, drawn.
         """
         responses = {
-            name: response_of(estimator, X, takes_classes=True)
+            name: _base.response_of(estimator, X, takes_classes=True)
             for name, estimator in estimators.items()
         }
         classes = check_same_classes(
@@ -158,7 +150,7 @@ class ComparisonDisplay(PredictionsDisplay):
         )
         predicted = {name: estimator for name, (estimator, _) in responses.items()}
         data_args = {} if classes is None else {"labels": classes}
-        return cls.from_predictions(y, predicted, **add_labels(options, data_args))
+        return cls.from_predictions(y, predicted, **_base.add_labels(options, data_args))
 
     @classmethod
     def from_predictions(
@@ -237,8 +229,8 @@ class ComparisonDisplay(PredictionsDisplay):
         display : ComparisonDisplay
             The display, drawn.
         """
-        check_options(cls.from_predictions, kwargs)
-        check_models(y_preds, "y_preds", least=1 if reference is None else 2)
+        _base.check_options(cls.from_predictions, kwargs)
+        _base.check_models(y_preds, "y_preds", least=1 if reference is None else 2)
         check_reference(reference, y_preds)
         metrics = _metrics_of_report(y_preds) if metrics is None else metrics
         by_name = _metrics_by_name(metrics) if np.iterable(metrics) else {}
@@ -263,7 +255,7 @@ class ComparisonDisplay(PredictionsDisplay):
             pair = {f"y_preds[{name!r}]": y_preds[name] for name in compared}
             row = []
             for name, metric in by_name.items():
-                lens = find_multi_class(metric, params.get(name))
+                lens = find_arguments(metric, params.get(name)).get("multi_class")
                 checked = check_predicted(pair, y_true, multi_class=lens, **data)
                 measured = MeasuredModels.make(metric, params.get(name), **checked)
                 row.append(result(measured, **options))
@@ -295,7 +287,7 @@ class ComparisonDisplay(PredictionsDisplay):
         display : ComparisonDisplay
             This object, with its artists.
         """
-        check_options(self.plot, kwargs)
+        _base.check_options(self.plot, kwargs)
         return self._draw_styled(ax, None, kwargs)
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
@@ -309,7 +301,7 @@ class ComparisonDisplay(PredictionsDisplay):
         label_outer(self.axes_, "", "")
         quantity = "estimate"
         if self.reference is not None:
-            quantity = f"difference from {shorten(self.reference, 60)}"
+            quantity = f"difference from {_base.shorten(self.reference, 60)}"
         label = f"{quantity}\nand its {100 * self.confidence_level:.3g} % interval"
         handle = copy(self.points_[0])
         handle.set(linestyle="-", linewidth=1.5)
@@ -324,9 +316,9 @@ class ComparisonDisplay(PredictionsDisplay):
         whiskers = ax.hlines(rows, low, high, color=points.get_color(), linewidth=1.5)
         if self.reference is not None or low.min() <= 0:
             ax.axvline(0, color="0.4", linewidth=1, linestyle=":", zorder=1)
-        ax.set_yticks(rows, [fill(shorten(name, 48), 24) for name in self.models])
+        ax.set_yticks(rows, [fill(_base.shorten(name, 48), 24) for name in self.models])
         ax.set_ylim(len(rows) - 0.5, -0.5)
-        width = inches_of(ax)[0]
+        width = _base.inches_of(ax)[0]
         ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)
         ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
         title = ax.set_title("", fontsize="medium", wrap=True)

@@ -12,17 +12,8 @@ from .._numerics.dependence import GroupedSums
 from .._statistics.decisions import DecisionGaps
 from ..metrics._decision_curve import make_decision_curve
 from ..metrics._decisions import check_decision_data, decision_table
-from ._base import (
-    Axes,
-    PredictionsDisplay,
-    axes_of,
-    check_options,
-    draw_legend,
-    inches_of,
-    shorten,
-    validate_options,
-    wrap_label,
-)
+from . import _base
+from ._base import Axes, PredictionsDisplay
 
 _DIAGONAL = "as expected"
 
@@ -121,7 +112,7 @@ class DecisionDisplay(PredictionsDisplay):
     name: str | None = None
 
     @classmethod
-    @validate_options(thresholds=["array-like", None])
+    @_base.validate_options(thresholds=["array-like", None])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -197,7 +188,7 @@ class DecisionDisplay(PredictionsDisplay):
         display : DecisionDisplay
             The display, drawn.
         """
-        check_options(cls.from_predictions, kwargs)
+        _base.check_options(cls.from_predictions, kwargs)
         data, decision = check_decision_data(y_true, y_pred, loss, sample_weight, pos_label, labels)
         data = with_groups(data, y_true, groups, sample_weight)
         if kind == "actions":
@@ -211,10 +202,10 @@ class DecisionDisplay(PredictionsDisplay):
         return display.plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
-        self.ax_ = ax = axes_of(ax, (5, 4.2))
+        self.ax_ = ax = _base.axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
         draw(ax, name, style)
-        draw_legend(ax)
+        _base.draw_legend(ax)
 
     def _draw_actions(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> Any:
         if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
@@ -230,7 +221,7 @@ class DecisionDisplay(PredictionsDisplay):
         room = 0.1 * max(high - low, 1e-9)
         ends = low - room, high + room
         ax.set(xlim=ends, ylim=ends, box_aspect=1)
-        points = 72 * inches_of(ax).min() / (ends[1] - ends[0])
+        points = 72 * _base.inches_of(ax).min() / (ends[1] - ends[0])
         taken = np.flatnonzero(np.isfinite(self.expected))
         style = {"textcoords": "offset points", "fontsize": "small", "color": color}
         style["bbox"] = {"color": "white", "alpha": 0.7, "pad": 0}
@@ -241,7 +232,7 @@ class DecisionDisplay(PredictionsDisplay):
 
         for k in taken[np.argsort(self.realised[taken], kind="stable")]:
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
-            text = f"{shorten(self.place[k], 20)}{share}"
+            text = f"{_base.shorten(self.place[k], 20)}{share}"
             x, y, width, up = self.expected[k], self.realised[k], _LETTER * len(text), -10
             rooms = points * (x - ends[0]), points * (ends[1] - x)
             is_outer = x > self.expected[taken].mean()
@@ -260,7 +251,7 @@ class DecisionDisplay(PredictionsDisplay):
                 up += 1
             alignment = {"xytext": (shift, up), "ha": "left" if is_right else "right"}
             ax.annotate(text, (x, y), **alignment, **style)
-        ax.set(xlabel=wrap_label("expected mean loss", ax), ylabel="realised mean loss")
+        ax.set(xlabel=_base.wrap_label("expected mean loss", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax: Any, name: str | None, kwargs: dict[str, Any]) -> None:
         t, is_loss = self.place, self.kind == "loss"
@@ -281,6 +272,6 @@ class DecisionDisplay(PredictionsDisplay):
         ax.set(
             xlim=(0, 1),
             ylim=(lowest, 1.35 * highest if is_loss else 1.1 * highest),
-            xlabel=wrap_label("threshold t: a false alarm costs t, a miss 1 − t", ax),
+            xlabel=_base.wrap_label("threshold t: a false alarm costs t, a miss 1 − t", ax),
             ylabel=_DECISION_LABELS[self.kind],
         )

@@ -12,19 +12,8 @@ from .._data import ClassData
 from .._inputs.by import Columns, check_by
 from ..lenses import Lens, _get_lens
 from ..metrics._reliability_curve import Problem
-from ._base import (
-    Axes,
-    Figure,
-    PredictionsDisplay,
-    axes_of,
-    inches_of,
-    is_small,
-    legend_below,
-    legend_label,
-    legend_style,
-    shorten,
-    wrap_label,
-)
+from . import _base
+from ._base import Axes, Figure, PredictionsDisplay
 
 DIAGONAL = "calibrated"
 
@@ -98,7 +87,7 @@ def panels(ax: Any, n: int, size: tuple[float, float], n_columns: int | None = N
             )
         return axes
     if n == 1:
-        return np.array([axes_of(ax, size)])
+        return np.array([_base.axes_of(ax, size)])
     if n_columns is None:
         n_columns = min(_MAX_COLUMNS, ceil(n**0.5))
         size = max(_WIDTH * n_columns, 4.5), _HEIGHT * ceil(n / n_columns) + 0.8
@@ -132,7 +121,7 @@ def lay_out(figure: Figure) -> None:
 
 def columns_that_fit(ax: Axes, n: int, most: int) -> int:
     """Columns of panels that are wide enough, as even as may be."""
-    fit = most if ax is None or np.iterable(ax) else max(int(inches_of(ax)[0] / MIN_WIDTH), 1)
+    fit = most if ax is None or np.iterable(ax) else max(int(_base.inches_of(ax)[0] / MIN_WIDTH), 1)
     return ceil(n / ceil(n / fit))
 
 
@@ -145,7 +134,7 @@ def label_outer(axes: np.ndarray, x: str, y: str) -> None:
         else:  # all panels have the same scale
             ax.tick_params(labelleft=False)
         if not any(_is_below(other, ax) for other in axes):
-            ax.set_xlabel(fill(shorten(x, 78), 26))
+            ax.set_xlabel(fill(_base.shorten(x, 78), 26))
 
 
 def _is_below(other: Any, ax: Axes) -> bool:
@@ -163,19 +152,19 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
     """
     ax, figure = axes[-1], axes[-1].figure
     if len(axes) == 1:
-        return legend_below(ax, handles, labels, note)
+        return _base.legend_below(ax, handles, labels, note)
     if len(figure.axes) > len(axes):
-        style = legend_style()
-        legend = ax.legend(handles, labels, loc="best", title=wrap_label(note, ax), **style)
+        style = _base.legend_style()
+        legend = ax.legend(handles, labels, loc="best", title=_base.wrap_label(note, ax), **style)
         legend.get_title().set_size("small")
         return legend
     for legend in figure.legends:  # of the model before
         legend.remove()
-    legend = figure.legend(handles, labels, loc="outside lower center", **legend_style())
+    legend = figure.legend(handles, labels, loc="outside lower center", **_base.legend_style())
     size = legend.get_texts()[0].get_size()
     letters = int(figure.bbox.width / figure.dpi * 72 / (_LETTER_WIDTH * size))
     for text in legend.get_texts():
-        lines = shorten(text.get_text(), 3 * letters).split("\n")
+        lines = _base.shorten(text.get_text(), 3 * letters).split("\n")
         text.set_text("\n".join(fill(line, letters - _HANDLE) for line in lines))
     legend.set_title(fill(note, letters), {"size": size})
     return legend
@@ -202,7 +191,7 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
     """Return the note on panels that are not shown."""
     if not left_out:
         return ""
-    names = [shorten(name, 30) for name in left_out]
+    names = [_base.shorten(name, 30) for name in left_out]
     if len(names) > _MAX_NAMES:
         names = [*names[:_MAX_NAMES], f"and {len(names) - _MAX_NAMES} more"]
     errors = "error" if len(left_out) == 1 else "errors at most"
@@ -211,7 +200,7 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
 
 def _make_panel_title(ax: Axes, curve: Any) -> str:
     """The title of the curve and its error, beside those of other models on the same axes."""
-    title = wrap_label(f"{curve.title}", ax, 2)
+    title = _base.wrap_label(f"{curve.title}", ax, 2)
     if curve.error is None:
         return title
     if curves_on(ax):
@@ -244,11 +233,13 @@ class CurvesDisplay(PredictionsDisplay):
         self.ax_ = axes[0]
         if is_single:
             (curve,) = self.curves
-            label = legend_label(name, self._measure or curve.measure, curve.error, self._curve)
+            label = _base.legend_label(
+                name, self._measure or curve.measure, curve.error, self._curve
+            )
             line = label.replace("\n", ", ")
-            label = line if wrap_label(line, self.ax_) == line else label
-            x_label = wrap_label(fill(shorten(curve.x_label, 108), 36), self.ax_)
-            self.ax_.set(xlabel=x_label, ylabel=wrap_label(self._y_label, self.ax_))
+            label = line if _base.wrap_label(line, self.ax_) == line else label
+            x_label = _base.wrap_label(fill(_base.shorten(curve.x_label, 108), 36), self.ax_)
+            self.ax_.set(xlabel=x_label, ylabel=_base.wrap_label(self._y_label, self.ax_))
         else:
             label = name or self._curve
             for panel, curve in zip(axes, self.curves, strict=True):
@@ -259,5 +250,5 @@ class CurvesDisplay(PredictionsDisplay):
         note = note_of_left_out(self.left_out)
         self.legend_ = legend_of_panels(axes, *legend_entries(self.ax_), note)
         lay_out(self.ax_.figure)  # once now, as it does not foresee the size of square axes
-        if is_single and is_small(self.ax_):
+        if is_single and _base.is_small(self.ax_):
             self.ax_.yaxis.label.set_size("x-small")

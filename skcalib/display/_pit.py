@@ -12,17 +12,8 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import RandomState
 from ..metrics._pit_histogram import PIT_CONSTRAINTS, Band, make_quantile_curve, pit_histogram
-from ._base import (
-    MAX_LEGEND_LINES,
-    Axes,
-    PredictionsDisplay,
-    axes_of,
-    check_options,
-    draw_legend,
-    legend_label,
-    validate_options,
-    wrap_label,
-)
+from . import _base
+from ._base import Axes, PredictionsDisplay
 
 _LINE = "calibrated"
 
@@ -42,13 +33,13 @@ class _PitDisplay(PredictionsDisplay):
     error: float | None
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
-        self.ax_ = ax = axes_of(ax, self._size)
+        self.ax_ = ax = _base.axes_of(ax, self._size)
         if _LINE not in ax.get_legend_handles_labels()[1]:
             style_of_line = {"color": "0.3", "linewidth": 1, "linestyle": ":", "label": _LINE}
             self._draw_expected(ax, style_of_line)
-        label = legend_label(name, "quantile calibration error", self.error, "outcomes")
+        label = _base.legend_label(name, "quantile calibration error", self.error, "outcomes")
         self._draw_outcomes(ax, {"label": label} | style)
-        draw_legend(ax)
+        _base.draw_legend(ax)
 
 
 @dataclass(eq=False, repr=False)
@@ -127,7 +118,7 @@ class PITHistogramDisplay(_PitDisplay):
     _method: ClassVar = "stairs"
 
     @classmethod
-    @validate_options(**PIT_CONSTRAINTS)
+    @_base.validate_options(**PIT_CONSTRAINTS)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -192,7 +183,7 @@ class PITHistogramDisplay(_PitDisplay):
         display : PITHistogramDisplay
             The display, drawn.
         """
-        check_options(cls.from_predictions, kwargs, "stairs")
+        _base.check_options(cls.from_predictions, kwargs, "stairs")
         options = select_arguments(locals(), ("atoms", "random_state", *PIT_CONSTRAINTS))
         numbers = pit_histogram(y_true, y_forecast, sample_weight=sample_weight, **options)
         return cls(**vars(numbers), name=name).plot(ax, **kwargs)
@@ -212,8 +203,8 @@ class PITHistogramDisplay(_PitDisplay):
         ax.set(
             xlim=(0, 1),
             # with room for the legend, if it is inside
-            ylim=(0, highest * (1 + 0.09 * (n_lines if n_lines <= MAX_LEGEND_LINES else 1))),
-            xlabel=wrap_label("PIT: forecast probability of less than the outcome", ax),
+            ylim=(0, highest * (1 + 0.09 * (n_lines if n_lines <= _base.MAX_LEGEND_LINES else 1))),
+            xlabel=_base.wrap_label("PIT: forecast probability of less than the outcome", ax),
             ylabel="density",
         )
 
@@ -241,7 +232,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     error : float, default=None
         The quantile calibration error, for the legend.
 
-    kind : {"quantile", "interval"}, default="quantile"
+    level_type : {"quantile", "interval"}, default="quantile"
         Whether the levels are those of quantiles, or of central intervals.
 
     name : str, default=None
@@ -274,7 +265,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     >>> from skcalib.display import QuantileReliabilityDisplay
     >>> y, forecast = make_forecasts(dispersion=0.5, random_state=0)  # too narrow
     >>> display = QuantileReliabilityDisplay.from_predictions(
-    ...     y, forecast, kind="interval", levels=[0.5, 0.8, 0.95], random_state=0
+    ...     y, forecast, level_type="interval", levels=[0.5, 0.8, 0.95], random_state=0
     ... )
     >>> display.observed.round(2)
     array([0.26, 0.49, 0.69])
@@ -285,20 +276,20 @@ class QuantileReliabilityDisplay(_PitDisplay):
     band: Band | None = None
     error: float | None = None
     _: KW_ONLY
-    kind: str = "quantile"
+    level_type: str = "quantile"
     name: str | None = None
 
     _size: ClassVar = (4.5, 4.5)
 
     @classmethod
-    @validate_options(confidence_level=PIT_CONSTRAINTS["confidence_level"])
+    @_base.validate_options(confidence_level=PIT_CONSTRAINTS["confidence_level"])
     def from_predictions(
         cls,
         y_true: ArrayLike,
         y_forecast: object,
         *,
         sample_weight: ArrayLike | None = None,
-        kind: Literal["quantile", "interval"] = "quantile",
+        level_type: Literal["quantile", "interval"] = "quantile",
         levels: ArrayLike | None = None,
         confidence_level: float | None = 0.9,
         n_resamples: int = 200,
@@ -322,7 +313,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
             Non-negative sample weights; only their ratios matter. For counts, repeat the rows: take
             all arrays at ``np.repeat(np.arange(n), counts)``.
 
-        kind : {"quantile", "interval"}, default="quantile"
+        level_type : {"quantile", "interval"}, default="quantile"
             Whether the levels are those of quantiles, or of central intervals.
 
         levels : array-like of shape (n_levels,), default=None
@@ -354,10 +345,11 @@ class QuantileReliabilityDisplay(_PitDisplay):
         display : QuantileReliabilityDisplay
             The display, drawn.
         """
-        check_options(cls.from_predictions, kwargs)
+        _base.check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-        options = kind, levels, confidence_level, n_resamples, random_state
-        return cls(*make_quantile_curve(data, *options), kind=kind, name=name).plot(ax, **kwargs)
+        options = level_type, levels, confidence_level, n_resamples, random_state
+        curve = make_quantile_curve(data, *options)
+        return cls(*curve, level_type=level_type, name=name).plot(ax, **kwargs)
 
     def _draw_expected(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.band is not None:
@@ -368,8 +360,8 @@ class QuantileReliabilityDisplay(_PitDisplay):
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
-        x_label, y_label = _PIT_LABELS[self.kind]
-        ax.set(xlabel=wrap_label(x_label, ax), ylabel=y_label)
+        x_label, y_label = _PIT_LABELS[self.level_type]
+        ax.set(xlabel=_base.wrap_label(x_label, ax), ylabel=y_label)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
 
 

@@ -5,11 +5,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import check_predictions
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Label, RandomState
@@ -131,7 +131,7 @@ class ReliabilityDisplay(CurvesDisplay):
     @classmethod
     def from_estimator(
         cls,
-        estimator: BaseEstimator,
+        estimator: Estimator,
         X: ArrayLike,
         y: ArrayLike,
         *,
@@ -172,9 +172,11 @@ class ReliabilityDisplay(CurvesDisplay):
                 "its probabilities to from_predictions."
             )
         check_is_fitted(estimator)
-        logits = check_logits(_to_logit_columns(estimator.decision_function(X)), name="logits")
+        classifier: Any = estimator
+        scores = classifier.decision_function(X)
+        logits = check_logits(_to_logit_columns(scores), name="logits")
         proba = np.exp(log_softmax(logits))
-        return cls._from_response(estimator, y, proba, {"labels": estimator.classes_}, options)
+        return cls._from_response(estimator, y, proba, {"labels": classifier.classes_}, options)
 
     @classmethod
     @validate_options(**CURVE_CONSTRAINTS)

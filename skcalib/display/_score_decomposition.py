@@ -12,20 +12,8 @@ from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Count, Label, RandomState
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose
-from ._base import (
-    MARKERS,
-    Axes,
-    PredictionsDisplay,
-    axes_of,
-    check_models,
-    check_options,
-    is_small,
-    legend_below,
-    legend_label,
-    shorten,
-    validate_options,
-    wrap_label,
-)
+from . import _base
+from ._base import Axes, PredictionsDisplay
 
 # Attributes of a decomposition, with their colours, from top to bottom.
 _COMPONENT_COLORS = {"miscalibration": "C1", "discrimination": "C0", "uncertainty": "0.8"}
@@ -113,7 +101,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
     kind: str = "bars"
 
     @classmethod
-    @validate_options(n_resamples=[Count(0, 10**9)])
+    @_base.validate_options(n_resamples=[Count(0, 10**9)])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -179,9 +167,9 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         display : ScoreDecompositionDisplay, or dict of them
             The display, drawn; of several models, by their names.
         """
-        check_options(cls.from_predictions, kwargs, _METHODS[kind])
+        _base.check_options(cls.from_predictions, kwargs, _METHODS[kind])
         if isinstance(y_pred, Mapping):
-            check_models(y_pred, "y_pred", name=name)
+            _base.check_models(y_pred, "y_pred", name=name)
             names = ("sample_weight", "pos_label", "labels", "score", "kind", "n_resamples")
             options = select_arguments(locals(), (*names, "random_state")) | kwargs
             displays = {}
@@ -204,10 +192,10 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         title = _SCORE_TITLES[self.score]
         self.bars_ = self.point_ = self.isolines_ = None
         if self.kind == "bars":
-            self.ax_ = ax = axes_of(ax, (5.5, 3))
+            self.ax_ = ax = _base.axes_of(ax, (5.5, 3))
             return self._draw_bars(ax, name, title, style)
-        self.ax_ = ax = axes_of(ax, (5, 5))
-        label = legend_label(name, title, float(self.decomposition.score), "model")
+        self.ax_ = ax = _base.axes_of(ax, (5, 5))
+        label = _base.legend_label(name, title, float(self.decomposition.score), "model")
         self._draw_point(ax, title, label.replace("\n", ", "), style)
 
     def _draw_bars(self, ax: Any, name: str | None, title: str, style: dict[str, Any]) -> None:
@@ -227,7 +215,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
             ends = positions[0] - 0.14, positions[0] + 0.14
             style = {"color": "black", "linewidth": 1.5, "label": label}
             ax.vlines(decomposition.expected_miscalibration, *ends, **style)
-        model_name = fill(shorten(name or "", 48), 24)
+        model_name = fill(_base.shorten(name or "", 48), 24)
         rows.append("\n".join([*filter(None, [model_name]), f"{title} {decomposition.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
         ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.15 * ax.dataLim.x1))
@@ -241,7 +229,7 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         check_same_uncertainty(ax, float(decomposition.uncertainty))
         legend_labels = ax.get_legend_handles_labels()[1]
         n_before = sum(line.get_gid() == _POINT for line in ax.lines)
-        marker = MARKERS[n_before % len(MARKERS)]
+        marker = _base.MARKERS[n_before % len(_base.MARKERS)]
         defaults = {"marker": marker, "linestyle": "", "gid": _POINT, "zorder": 3}
         position = (decomposition.miscalibration, decomposition.discrimination)
         (point,) = ax.plot(*position, **(defaults | {"label": label} | style))
@@ -257,11 +245,11 @@ class ScoreDecompositionDisplay(PredictionsDisplay):
         _set_score_limits(ax)
         equal = f"equal {title}"
         self.isolines_ = _draw_isolines(ax, float(decomposition.uncertainty), equal)
-        ax.set(xlabel=wrap_label("miscalibration", ax), ylabel="discrimination")
+        ax.set(xlabel=_base.wrap_label("miscalibration", ax), ylabel="discrimination")
         entries = zip(*ax.get_legend_handles_labels(), strict=True)
         models_first = sorted(entries, key=lambda entry: entry[1] in (_CHANCE, equal))
         handles, labels = map(list, zip(*models_first, strict=True))
-        legend_below(ax, handles, labels)
+        _base.legend_below(ax, handles, labels)
 
 
 def _isolines_on(ax: Axes) -> list[Any]:
@@ -274,7 +262,7 @@ def _set_score_limits(ax: Any) -> None:
     right = (1 + _POINTS_MARGIN) * max(x.max(), 1e-9)
     room = max(_POINTS_MARGIN * np.ptp(y), 0.5 * _POINTS_MARGIN * right)
     ax.set(xlim=(0, right), ylim=(y.min() - room, y.max() + room))
-    ax.locator_params(nbins=3 if is_small(ax) else 5)
+    ax.locator_params(nbins=3 if _base.is_small(ax) else 5)
 
 
 def _draw_isolines(ax: Any, uncertainty: Any, label: str) -> Any:
@@ -286,7 +274,7 @@ def _draw_isolines(ax: Any, uncertainty: Any, label: str) -> Any:
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     least, most = left - top + uncertainty, right - bottom + uncertainty
     inner = 0.04 * (most - least)  # lines at the very corners have no room for their scores
-    n_lines = _LINES_IF_SMALL if is_small(ax) else _LINES_IF_LARGE
+    n_lines = _LINES_IF_SMALL if _base.is_small(ax) else _LINES_IF_LARGE
     levels = MaxNLocator(n_lines, steps=[1, 2, 5, 10]).tick_values(least, most)
     levels = levels[(levels > least + inner) & (levels < most - inner)]
     digits = max(int(np.ceil(-np.log10(np.diff(levels).min()) - 1e-9)), 0) if len(levels) > 1 else 3

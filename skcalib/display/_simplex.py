@@ -12,16 +12,8 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.options import select_arguments
 from .._inputs.scikit_learn import Count, RandomState, check_matplotlib_support
 from .._numerics.sorting import bin_edges, product_bins
-from ._base import (
-    Axes,
-    PredictionsDisplay,
-    axes_of,
-    inches_of,
-    legend_below,
-    legend_label,
-    shorten,
-    validate_options,
-)
+from . import _base
+from ._base import Axes, PredictionsDisplay
 
 # The corners of the triangle, one for each class.
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
@@ -135,7 +127,7 @@ class SimplexDisplay(PredictionsDisplay):
         return float(self.share @ _distance(self.observed - self.predicted))
 
     @classmethod
-    @validate_options(n_bins=[Count(1, 1000)])
+    @_base.validate_options(n_bins=[Count(1, 1000)])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -224,7 +216,7 @@ class SimplexDisplay(PredictionsDisplay):
         from matplotlib.colors import to_rgba
         from matplotlib.lines import Line2D
 
-        self.ax_ = ax = axes_of(ax, (5, 5.2))
+        self.ax_ = ax = _base.axes_of(ax, (5, 5.2))
         _draw_triangle(ax, self.n_bins, self.classes)
         start, end = self.predicted @ _CORNERS, self.observed @ _CORNERS
         is_chance = self.p_value > 1 - self.confidence_level
@@ -242,8 +234,8 @@ class SimplexDisplay(PredictionsDisplay):
         handles = [Line2D([], [], color=c, **marker) for c in (color, _GREY)]
         chance = f"by chance ({100 * self.confidence_level:.3g} %)"
         labels = ["from prediction to frequencies", chance]
-        title = legend_label(name, "expected calibration error", self.error, "")
-        self.legend_ = legend_below(ax, handles, labels, title)
+        title = _base.legend_label(name, "expected calibration error", self.error, "")
+        self.legend_ = _base.legend_below(ax, handles, labels, title)
 
 
 def _distance(difference: np.ndarray) -> np.ndarray:
@@ -261,9 +253,9 @@ def _draw_triangle(ax: Any, n_bins: int, classes: np.ndarray) -> None:
         for share in np.arange(1, n_bins) / n_bins:
             ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
             ax.plot(*ends.T, color="0.5", alpha=0.3, linewidth=0.6, zorder=1)
-    letters = max(8, int(4 * inches_of(ax)[0]))  # half of the width, which the layout reduces
+    letters = max(8, int(4 * _base.inches_of(ax)[0]))  # half of the width, which the layout reduces
     left, right, top = (
-        fill(shorten(name, 3 * width), width)
+        fill(_base.shorten(name, 3 * width), width)
         for name, width in zip(classes.tolist(), (letters, letters, 2 * letters), strict=True)
     )
     ax.set_xticks([0, 1], [left, right])

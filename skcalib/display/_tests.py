@@ -13,16 +13,8 @@ from .._inputs.by import format_bounded
 from .._inputs.scikit_learn import HasMethods, Interval, clone_instance
 from ..hypothesis_tests import CalibrationTest
 from ..hypothesis_tests._base import HypothesisTest
-from ._base import (
-    Axes,
-    Display,
-    PredictionsDisplay,
-    axes_of,
-    check_options,
-    draw_legend,
-    validate_options,
-    wrap_label,
-)
+from . import _base
+from ._base import Axes, Display, PredictionsDisplay
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Usual height of a panel, in inches.
@@ -137,7 +129,7 @@ class NullDistributionDisplay(PredictionsDisplay):
         display : NullDistributionDisplay
             The display, drawn.
         """
-        check_options(cls.from_test, kwargs)
+        _base.check_options(cls.from_test, kwargs)
         check_is_fitted(test)
         check_has_null_distribution(test)
         if hasattr(test, "component_statistics_"):
@@ -150,7 +142,7 @@ class NullDistributionDisplay(PredictionsDisplay):
         return cls(*statistics, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
-    @validate_options(test=[HasMethods("fit"), None])
+    @_base.validate_options(test=[HasMethods("fit"), None])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -208,7 +200,7 @@ class NullDistributionDisplay(PredictionsDisplay):
         display : NullDistributionDisplay
             The display, drawn.
         """
-        check_options(cls.from_predictions, kwargs)
+        _base.check_options(cls.from_predictions, kwargs)
         test = CalibrationTest() if test is None else clone_instance(test, "test")
         if labels is not None and "labels" in test.get_params():
             test.set_params(labels=labels)
@@ -230,7 +222,7 @@ class NullDistributionDisplay(PredictionsDisplay):
             title += f", {name}" if name and is_single else ""
             p_value = f"p {format_bounded(self.p_values[statistic], digits=2)}"
             title = f"{title}\n{p_value if is_single else f'adjusted {p_value}'}"
-            ax.set_title(wrap_label(title, ax), fontsize="medium")
+            ax.set_title(_base.wrap_label(title, ax), fontsize="medium")
         label_outer(axes, "value", "draws")
         joint = None if self.p_value is None else format_bounded(self.p_value, digits=2)
         words = [name, joint and f"all together: p {joint}"]
@@ -335,7 +327,7 @@ class SequentialTestDisplay(Display):
         return int(self.n_seen[rejected[0]]) if len(rejected) else None
 
     @classmethod
-    @validate_options(alpha=[Interval(Real, 1e-100, 1, closed="left")])
+    @_base.validate_options(alpha=[Interval(Real, 1e-100, 1, closed="left")])
     def from_test(
         cls,
         test: HypothesisTest,
@@ -369,7 +361,7 @@ class SequentialTestDisplay(Display):
         display : SequentialTestDisplay
             The display, drawn.
         """
-        check_options(cls.from_test, kwargs)
+        _base.check_options(cls.from_test, kwargs)
         check_is_fitted(test)
         if not hasattr(test, "history_"):
             raise ValueError(
@@ -381,7 +373,7 @@ class SequentialTestDisplay(Display):
         return cls(n_seen, log_e_value, alpha=alpha, name=name).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
-        self.ax_ = ax = axes_of(ax, (6.4, 3.6))
+        self.ax_ = ax = _base.axes_of(ax, (6.4, 3.6))
         highest = self.alpha**-_ABOVE
         log_e = self.log_e_value[-1]
         is_drawable = abs(log_e) < _FINITE or np.isinf(log_e)
@@ -398,8 +390,8 @@ class SequentialTestDisplay(Display):
         # With auto, since the next display on these axes may need more room below.
         ax.set_ylim(top=max(highest, 3 * reached), auto=True)
         ax.set_xlabel("samples seen")
-        ax.set_ylabel(wrap_label("evidence (e-value)", ax))
-        draw_legend(ax)
+        ax.set_ylabel(_base.wrap_label("evidence (e-value)", ax))
+        _base.draw_legend(ax)
 
     def _draw_threshold(self, ax: Axes) -> Any:
         """The line at 1/α, which displays on the same axes share."""

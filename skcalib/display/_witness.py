@@ -12,15 +12,7 @@ from .._numerics.smooth import lipschitz_maximiser
 from .._numerics.smooth_expected import interpolate_smooth_mass
 from ..lenses import Lens
 from ..metrics._reliability_curve import MIN_CURVE_BANDWIDTH
-from ._base import (
-    LINES,
-    Axes,
-    check_options,
-    draw_bars,
-    name_halves,
-    strip_below,
-    validate_options,
-)
+from ._base import LINES, Axes, check_options, draw_bars, name_halves, strip_below, validate_options
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
 from ._reliability_panel import round_down
 

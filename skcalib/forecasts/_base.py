@@ -410,9 +410,8 @@ class Forecast(ABC):
             In (−∞, ∞).
         """
         if not self.is_continuous:
-            self._raise_unknown(
-                "pit_log_odds", "has outcomes of positive probability", "Use pit_bounds."
-            )
+            why = "has outcomes of positive probability"
+            self._raise_unknown("pit_log_odds", why, "Use pit_bounds.")
         return self._log_odds(self._outcomes(y)[:, None])[:, 0]
 
     def sf(self, threshold: ArrayLike) -> np.ndarray:
@@ -433,7 +432,7 @@ class Forecast(ABC):
         """
         return self._evaluate(self._sf, threshold, "threshold")
 
-    def crps(self, y: ArrayLike, estimator: Literal["ecdf", "fair"] = "ecdf") -> np.ndarray:
+    def crps(self, y: ArrayLike, estimation: Literal["ecdf", "fair"] = "ecdf") -> np.ndarray:
         """Continuous ranked probability score of each forecast.
 
         Parameters
@@ -441,7 +440,7 @@ class Forecast(ABC):
         y : array-like of shape (n_samples,)
             Outcomes.
 
-        estimator : {"ecdf", "fair"}, default="ecdf"
+        estimation : {"ecdf", "fair"}, default="ecdf"
             For ensembles: the score of the members' empirical distribution, or an unbiased estimate
             of the score of the distribution that they were drawn from.
 
@@ -450,13 +449,13 @@ class Forecast(ABC):
         score : ndarray of shape (n_samples,)
             Scores in the units of the outcome; 0 is best.
         """
-        if estimator not in ("ecdf", "fair"):
+        if estimation not in ("ecdf", "fair"):
             raise ValueError(
-                f"estimator must be 'ecdf' or 'fair'; found {estimator!r}. Leave it out for the "
+                f"estimation must be 'ecdf' or 'fair'; found {estimation!r}. Leave it out for the "
                 "score of the forecast as it is."
             )
-        y = self._outcomes(y)
-        return self._crps(y) if estimator == "ecdf" else self._fair_crps(y)
+        y = check_numbers(self._outcomes(y), "y", most=MAX_NUMBER)
+        return self._crps(y) if estimation == "ecdf" else self._fair_crps(y)
 
     def components(self, n_nodes: int | None = None) -> Components:
         """The forecasts as mixtures of normals, which may have the variance 0.
@@ -546,9 +545,8 @@ class Forecast(ABC):
         """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
         mean, std = self.mean(), self.std()
         if not (np.isfinite(mean).all() and np.isfinite(std).all()):
-            self._raise_unknown(
-                "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
-            )
+            why = "has no finite mean and standard deviation"
+            self._raise_unknown("parameters", why, "Pass given=[...].")
         min_std = _MIN_RELATIVE_SPREAD * root_mean_square(1 / len(std), std) or 1.0
         return np.column_stack([mean, np.log(np.maximum(std, min_std))])
 
@@ -710,7 +708,7 @@ class Forecast(ABC):
         return lambda y: (self.crps(y), 2 * self.cdf(y) - 1)
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
-        self._raise_unknown("estimator='fair'", "has no members", "Use estimator='ecdf'.")
+        self._raise_unknown("estimation='fair'", "has no members", "Use estimation='ecdf'.")
 
 
 def take_attribute_rows(values: Any, rows: np.ndarray) -> Any:

@@ -490,10 +490,8 @@ def expected_loss(
         expected = decision.expected_of(as_forecast(y_pred, name="y_pred"))
     else:
         expected = _class_expected_losses(y_pred, decision, labels)
-    action_index = (
-        argmin_first(expected) if action is None else decision.numbered(action, *expected.shape)
-    )
-    return expected[np.arange(len(expected)), action_index]
+    index = argmin_first(expected) if action is None else decision.numbered(action, *expected.shape)
+    return expected[np.arange(len(expected)), index]
 
 
 def _class_expected_losses(y_pred: Any, decision: DecisionLoss, labels: Any) -> np.ndarray:

@@ -112,7 +112,7 @@ class AffineForecast(Forecast):
         return self.base._pit_bounds(base_y - slack)[0], self.base._pit_bounds(base_y + slack)[1]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        return self.factor * self.base.crps(self._to_base(y))
+        return self.factor * self.base._crps(self._to_base(y))
 
     def _expect(self, function: RowFunction, kinks: np.ndarray | None = None) -> np.ndarray:
         def evaluate_at_base(y: np.ndarray, row: np.ndarray) -> np.ndarray:

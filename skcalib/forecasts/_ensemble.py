@@ -8,6 +8,7 @@ import numpy as np
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.array_api import root_mean_square
 from .._numerics.crps import EnsembleScore, count_members, crps_ensemble
+from .._numerics.sorting import cumulate
 from ._base import MAX_NUMBER, Components, Forecast, ScoreWithSlope
 
 # A location plus a residual misses their sum by less than this share.
@@ -51,7 +52,7 @@ class EnsembleForecast(Forecast):
     members.
 
     `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
-    weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that
+    weighted distribution; `crps` with ``estimation="fair"`` is unbiased for the distribution that
     the members were drawn from.
 
     Examples
@@ -145,7 +146,7 @@ class EnsembleForecast(Forecast):
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:
         if not self.is_exchangeable:
-            self._raise_unknown("estimator='fair'", "has weights", "Use estimator='ecdf'.")
+            self._raise_unknown("estimation='fair'", "has weights", "Use estimation='ecdf'.")
         return self._crps(y, fair=True)
 
     def _wasserstein_points(self) -> np.ndarray:
@@ -264,7 +265,7 @@ class ResidualForecast(Forecast):
         # Σ w |x − d| = d (2F − 1) + mean − 2 Σ_{x ≤ d} w x, from running sums of the residuals
         gap = y - self.location
         index = np.searchsorted(self.residuals, gap, side="right")
-        partial = np.concatenate([[0.0], np.cumsum(self.weights * self.residuals)])
+        partial = cumulate(self.weights * self.residuals)
         below = self._cumulative[index]
         error = gap * (2 * below - 1) + partial[-1] - 2 * partial[index]
         inner = self._cumulative[1:-1]
@@ -309,25 +310,16 @@ def cumulative_weights(weight: np.ndarray) -> np.ndarray:
         return np.broadcast_to(np.arange(size + 1) / size, (len(weight), size + 1))
     if ((weight == 0) | (weight == weight.max(axis=1, keepdims=True))).all():
         weight = weight > 0
-    total = np.zeros((len(weight), size + 1))
-    np.cumsum(weight, axis=1, out=total[:, 1:])
+    total = cumulate(weight)
     return np.minimum(total / total[:, -1:], 1.0)
 
 
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the least members whose cdf is at least the level, (n, m), of sorted ones (n, s)."""
-    last = members.shape[1] - 1
     if len(members) == 1 or weight.strides[0] == 0:  # all rows have the same weights
-        index = np.searchsorted(np.cumsum(weight[0]), level - _WEIGHT_SUM_ATOL, side="left")
-        return np.take_along_axis(
-            members, np.clip(index, _first_positive(weight[:1])[0], last), axis=1
-        )
-    index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
-    return np.take_along_axis(
-        members, np.clip(index, _first_positive(weight)[:, None], last), axis=1
-    )
-
-
-def _first_positive(weight: np.ndarray) -> np.ndarray:
-    """Return the index (n,) of the first member of positive weight, the quantile of level 0."""
-    return np.argmax(weight > 0, axis=1)
+        weight = weight[:1]
+        index = np.searchsorted(np.cumsum(weight), level - _WEIGHT_SUM_ATOL, side="left")
+    else:
+        index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
+    first = np.argmax(weight > 0, axis=1)[:, None]  # of positive weight, the quantile of level 0
+    return np.take_along_axis(members, np.clip(index, first, members.shape[1] - 1), axis=1)

@@ -13,13 +13,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from ._as_forecast import as_forecast
 from ._base import Forecast
 
 
-def get_forecast(estimator: BaseEstimator, X: ArrayLike) -> Forecast:
+def get_forecast(estimator: Estimator, X: ArrayLike) -> Forecast:
     """Forecast of a fitted estimator.
 
     What the estimator knows of the outcomes is taken in this order: its `predict_forecast`; the
@@ -69,7 +70,7 @@ def get_forecast(estimator: BaseEstimator, X: ArrayLike) -> Forecast:
     return as_forecast(predict(X))
 
 
-def has_forecast(estimator: BaseEstimator) -> bool:
+def has_forecast(estimator: Estimator) -> bool:
     """True if `get_forecast` finds a forecast in an estimator, which may be unfitted."""
     return _forecast_method(_find_predictor(estimator, fitted=False)[1]) is not None
 
@@ -99,12 +100,12 @@ def _find_predictor(estimator: BaseEstimator, *, fitted: bool) -> tuple[list, An
     return steps, estimator
 
 
-def _is_search(estimator: BaseEstimator) -> bool:
+def _is_search(estimator: Estimator) -> bool:
     """True for searches of scikit-learn, and those of other packages that look like them."""
     return all(hasattr(estimator, name) for name in ("estimator", "refit", "cv"))
 
 
-def _forecast_method(estimator: BaseEstimator) -> Callable | None:
+def _forecast_method(estimator: Estimator) -> Callable | None:
     """Return the method that tells most about the distribution of the outcomes, or None."""
     if isinstance(estimator, DummyRegressor):
         return None  # its standard deviations are 0
@@ -132,7 +133,7 @@ def check_search(search: Any) -> None:
         )
 
 
-def check_has_forecast(estimator: BaseEstimator) -> Callable:
+def check_has_forecast(estimator: Estimator) -> Callable:
     """Return the method that predicts distributions of the outcomes; refuse estimators without."""
     name = type(estimator).__name__
     if isinstance(estimator, TransformedTargetRegressor):

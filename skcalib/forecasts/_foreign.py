@@ -200,11 +200,8 @@ class Torch(DistributionAdapter):
 def _number_of_repetition(rows: np.ndarray) -> np.ndarray:
     """Count for each entry (n,) how often it has occurred before."""
     order = np.argsort(rows, kind="stable")
-    sorted_rows = rows[order]
-    starts = np.flatnonzero(np.concatenate([[True], sorted_rows[1:] != sorted_rows[:-1]]))
-    before = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
-    repetition = np.empty(len(rows), dtype=np.intp)
-    repetition[order] = before
+    ordered, repetition = rows[order], np.empty_like(order)
+    repetition[order] = np.arange(len(rows)) - np.searchsorted(ordered, ordered)
     return repetition
 
 

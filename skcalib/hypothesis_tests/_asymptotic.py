@@ -30,10 +30,8 @@ def asymptotic(error: Any, statistic: float, test: HypothesisTest) -> tuple[Any,
 def distribution_free(error: Any, statistic: float, test: HypothesisTest) -> tuple[Any, ...]:
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
     n = len(error.data.weight)
-    p_value = distribution_free_p_value(
-        statistic, error.estimator, n, error.block_size, error.largest_term
-    )
-    return p_value, None
+    options = error.estimation, n, error.block_size, error.largest_term
+    return distribution_free_p_value(statistic, *options), None
 
 
 NULL_METHODS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
@@ -51,24 +49,24 @@ def check_null_method(test: Any, statistic: Any) -> None:
         f"bandwidth={test.bandwidth!r} and metric_params={test.metric_params!r}. Use "
         "method='conditional', which takes any statistic.",
     )
-    estimator = statistic.estimator
+    estimation = statistic.estimation
     if test.method == "distribution-free":
         check_is_bounded(statistic)
-    if test.method == "asymptotic" and estimator == "biased":
+    if test.method == "asymptotic" and estimation == "biased":
         raise ValueError(
-            "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
+            "method='asymptotic' needs an unbiased estimate; found estimation='biased'. Use "
             "'unbiased', or method='conditional'."
         )
     weight, block_size = statistic.data.weight, statistic.block_size
     is_mean_of_blocks = test.method == "asymptotic" and block_size is not None
     if not is_mean_of_blocks and np.ptp(weight) > 0:
         raise ValueError(
-            f"method={test.method!r} with estimator={estimator!r} needs equal weights; found "
+            f"method={test.method!r} with estimation={estimation!r} needs equal weights; found "
             "a sample_weight that varies. Use method='conditional'."
         )
     if is_mean_of_blocks and len(weight) < 2 * block_size:
         raise ValueError(
-            f"method='asymptotic' with estimator={estimator!r} needs at least two blocks, "
+            f"method='asymptotic' with estimation={estimation!r} needs at least two blocks, "
             f"that is {2 * block_size} samples; found {len(weight)}. Use smaller blocks, or "
             "method='conditional'."
         )
@@ -127,11 +125,11 @@ def blocks_p_value(sums: np.ndarray, pair_weight: np.ndarray) -> float:
 
 
 def distribution_free_p_value(
-    statistic: float, estimator: str, n: int, block_size: int | None, bound: float
+    statistic: float, estimation: str, n: int, block_size: int | None, bound: float
 ) -> float:
     """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
     bound = bound or 1.0  # of a kernel that is 0
-    if estimator == "biased":
+    if estimation == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
         return as_p_value(np.exp(-(excess**2) / 2))
     # number of pairs whose terms are independent of each other

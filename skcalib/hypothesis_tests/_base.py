@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._data import (
@@ -18,10 +17,11 @@ from .._data import (
     with_given,
     with_groups,
 )
+from .._inputs.annotations import BaseEstimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.probabilities import check_not_forecast, is_forecast
-from .._inputs.scikit_learn import CheckedParameters
+from .._inputs.scikit_learn import CheckedParameters, RandomState
 from .._numerics.dependence import split_columns
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL, Statistic
@@ -33,6 +33,19 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
 
     p_value_: float
     null_distribution_: np.ndarray
+
+    # Parameters, and what is set by tests of several statistics or of subgroups.
+    labels: Any
+    method: str
+    statistic: Any
+    n_resamples: int
+    random_state: RandomState
+    statistic_: float
+    adjusted_p_values_: Any
+    component_statistics_: dict[str, float]
+    component_null_distributions_: dict[str, np.ndarray]
+    subgroup_p_values_: dict[Any, float]
+    subgroup_sizes_: dict[Any, int]
     classes_: np.ndarray
     n_features_in_: int
 
@@ -69,9 +82,8 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
         """The statistic and the p-value or e-value as a text; empty before `fit`."""
         names = {"statistic_": "statistic", "e_value_": "e-value", "p_value_": "p-value"}
         fitted = vars(self)
-        return ", ".join(
-            f"{word} {fitted[key]:.3g}" for key, word in names.items() if key in fitted
-        )
+        texts = (f"{word} {fitted[key]:.3g}" for key, word in names.items() if key in fitted)
+        return ", ".join(texts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -80,11 +92,10 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
         return tags
 
 
-def delete_attributes(test: HypothesisTest, *names: Any) -> None:
-    """Delete what an earlier fit set, and this one may not set."""
-    for name in names:
-        if hasattr(test, name):
-            delattr(test, name)
+def delete_results(test: HypothesisTest) -> None:
+    """Forget an earlier fit, which may have set more than this one does."""
+    for name in [name for name in vars(test) if name.endswith("_")]:
+        delattr(test, name)
 
 
 def check_test_input(
@@ -101,10 +112,10 @@ def check_test_input(
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
     data: AnyData
+    delete_results(test)
     if is_forecast(X):
         check_no_labels(test.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
-        delete_attributes(test, "classes_", "feature_names_in_")
         test.n_features_in_ = 1  # as for a one-dimensional array
     else:
         data = check_fit_input(test, X, y, sample_weight, multi_class)
@@ -219,14 +230,8 @@ _BYTES_PER_DRAW = 24.0
 
 def evaluate_draws(test: HypothesisTest, evaluate: Any, batches: list[Any]) -> list[Any]:
     """The values of all batches, spread among jobs."""
-    return evaluate_batches(
-        evaluate,
-        batches,
-        _BYTES_PER_DRAW,
-        test._remedy,
-        n_jobs=getattr(test, "n_jobs", None),
-        verbose=getattr(test, "verbose", 0),
-    )
+    parallel = {"n_jobs": getattr(test, "n_jobs", None), "verbose": getattr(test, "verbose", 0)}
+    return evaluate_batches(evaluate, batches, _BYTES_PER_DRAW, test._remedy, **parallel)
 
 
 def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
@@ -234,9 +239,8 @@ def select_largest_p_value(judgements: list[Any]) -> dict[str, Any]:
     result = dict(max(judgements, key=lambda judgement: judgement["p_value_"]))
     for name, p_values in result.items():
         if name.endswith("p_values_"):
-            result[name] = {
-                key: max(judgement[name][key] for judgement in judgements) for key in p_values
-            }
+            by_judgement = [judgement[name] for judgement in judgements]
+            result[name] = {key: max(each[key] for each in by_judgement) for key in p_values}
     return result
 
 

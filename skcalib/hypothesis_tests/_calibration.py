@@ -11,7 +11,7 @@ from .._data import AnyData, MultilabelData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import RandomState, fit_context
 from .._statistics.base import Statistic
-from ..metrics._registry import MetricNames, find_multi_class, metrics_of_counts, unwrap_partial
+from ..metrics._registry import MetricNames, find_arguments, metrics_of_counts, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
@@ -20,13 +20,13 @@ from ._base import (
     check_test_input,
     clip_infinite,
     compute_null_values,
-    delete_attributes,
+    delete_results,
     monte_carlo_p_value,
     select_largest_p_value,
 )
 
 # Options of the statistic that are parameters of the test.
-_STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimator")
+_STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimation")
 
 # Values of a statistic that differ by less than this share are equal but for rounding.
 _STATISTIC_RTOL = 1e-9
@@ -65,8 +65,8 @@ class CalibrationTest(HypothesisTest):
         Bandwidth of the kernel. "multiple", for classes and "skce", joins the median distance, 1/4
         and 1/16 of it.
 
-    estimator : {"unbiased", "biased", "linear", "block"}, default=None
-        Estimator of the statistic; "linear" and "block" depend on the order of the samples.
+    estimation : {"unbiased", "biased", "linear", "block"}, default=None
+        Which pairs the statistic averages; "linear" and "block" depend on the order of the samples.
 
     metric_params : dict, default=None
         Further arguments of the statistic, such as `n_bins` of "expected_calibration_error".
@@ -197,7 +197,7 @@ class CalibrationTest(HypothesisTest):
 
     _parameter_constraints = {
         "statistic": [MetricNames("statistic", STATISTICS), callable],
-        "estimator": "no_validation",  # the statistic judges its options
+        "estimation": "no_validation",  # the statistic judges its options
     }
 
     statistic: str | Callable = "auto"
@@ -205,7 +205,7 @@ class CalibrationTest(HypothesisTest):
     method: Literal["conditional", "consistency", "asymptotic", "distribution-free"] = "conditional"
     kernel: str | Callable | None = None
     bandwidth: float | Literal["median", "multiple"] | None = None
-    estimator: Literal["unbiased", "biased", "linear", "block"] | None = None
+    estimation: Literal["unbiased", "biased", "linear", "block"] | None = None
     metric_params: dict | None = None
     alternative: Literal["two-sided", "less", "greater"] = "two-sided"
     n_resamples: int = 999
@@ -259,12 +259,11 @@ class CalibrationTest(HypothesisTest):
             check_takes_no_samples(
                 self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
-            fixed = {} if isinstance(self.statistic, str) else unwrap_partial(self.statistic)[1]
-            data: Any = X._to_test_data(fixed | (self.metric_params or {}))
+            data: Any = X._to_test_data(find_arguments(self.statistic, self.metric_params))
+            delete_results(self)
             self.classes_, self.n_features_in_ = data.classes, 1
-            delete_attributes(self, "feature_names_in_")
         else:
-            lens = find_multi_class(self.statistic, self.metric_params)
+            lens = find_arguments(self.statistic, self.metric_params).get("multi_class")
             data = check_test_input(self, X, y, sample_weight, groups, given, lens)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         if isinstance(data, MultilabelData):
@@ -274,18 +273,11 @@ class CalibrationTest(HypothesisTest):
     def _fit(self, data: AnyData, *, as_matrix: bool = False, weighted: bool = True) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
         name, options = self._resolve_statistic()
-        statistic = make_statistic(
-            name,
-            data,
-            options,
-            as_matrix=as_matrix,
-            weighted=weighted,
-            n_resamples=self.n_resamples,
-            random_state=self.random_state,
-        )
+        call_options: Any = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options |= {"n_resamples": self.n_resamples, "random_state": self.random_state}
+        statistic = make_statistic(name, data, options, **call_options)
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
-        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         value = statistic(data.outcome[None, :])
         if self.method in NULL_METHODS:
             self.statistic_ = float(value[0])
@@ -303,10 +295,8 @@ class CalibrationTest(HypothesisTest):
 
     def _fit_labels(self, data: MultilabelData, weighted: bool) -> Self:
         """Fit a copy to each label; the smallest p-value is multiplied by their number."""
-        statistic, params = self.statistic, dict(self.metric_params or {})
-        if callable(statistic):
-            statistic, fixed = unwrap_partial(statistic)
-            params = fixed | params
+        statistic = unwrap_partial(self.statistic)[0]
+        params = find_arguments(self.statistic, self.metric_params)
         average = params.pop("average", "auto")
         if average != "auto":
             raise ValueError(
@@ -315,7 +305,6 @@ class CalibrationTest(HypothesisTest):
                 f"{average!r}. Leave it out, or take a confidence_interval."
             )
         lens = params.pop("multi_class")
-        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         self.label_tests_ = {}
         for name, _, problem in data.iter_problems(lens):
             test = clone(self).set_params(
@@ -394,19 +383,6 @@ class CalibrationTest(HypothesisTest):
             check_takes_groups(self, statistic)
 
 
-# Attributes that only some statistics and methods set.
-_OPTIONAL_ATTRIBUTES = (
-    "null_distribution_",
-    "component_p_values_",
-    "adjusted_p_values_",
-    "component_statistics_",
-    "component_null_distributions_",
-    "label_p_values_",
-    "label_tests_",
-    "kernel_method_",
-)
-
-
 def check_takes_no_samples(test: HypothesisTest, **data_args: Any) -> None:
     """Refuse what belongs to single samples beside a state, which holds counts of them."""
     for name, value in data_args.items():
@@ -462,7 +438,7 @@ def check_takes_groups(test: HypothesisTest, statistic: Statistic) -> None:
         statistic,
         "groups",
         "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
-        "estimator 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
+        "estimation 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
         f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
         "independent given the predictions.",
     )

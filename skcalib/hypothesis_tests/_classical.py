@@ -23,7 +23,6 @@ from ._base import (
     as_p_value,
     check_class_input,
     clip_infinite,
-    delete_attributes,
     evaluate_draws,
     monte_carlo_p_value,
     simulate_outcome_values,
@@ -84,7 +83,6 @@ class ClassicalTest(HypothesisTest):
         data = data.take(data.canonical_order())
         statistic = self._statistic(data, *options)
         self.statistic_ = float(statistic(data.label[None])[0])
-        delete_attributes(self, "null_distribution_")
         if self.method == "asymptotic":
             self.p_value_ = as_p_value(self._asymptotic_p_value())
             return
@@ -430,11 +428,6 @@ class CalibrationSlopeTest(SignedTest):
     >>> test.slope_, test.p_value_
     (0.756..., 0.004)
     """
-
-    method: Literal["conditional", "asymptotic"] = "conditional"
-    n_resamples: int = 999
-    labels: ArrayLike | None = None
-    random_state: RandomState = None
 
     _n_arrays = 4
 

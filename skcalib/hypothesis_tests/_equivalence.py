@@ -6,11 +6,12 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from .._data import AnyData
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
-from ..metrics._registry import ALL_METRICS, MetricNames, find_entry, find_multi_class
+from ..metrics._registry import ALL_METRICS, MetricNames, find_arguments, find_entry, to_function
 from ..uncertainty._measured import MeasuredModels
 from ._base import HypothesisTest, as_p_value, check_test_input
 
@@ -151,7 +152,7 @@ class EquivalenceTest(HypothesisTest):
             The fitted test.
         """
         check_is_distance(self.metric)
-        multi_class = find_multi_class(self.metric, self.metric_params)
+        multi_class = find_arguments(self.metric, self.metric_params).get("multi_class")
         data = check_test_input(self, X, y, sample_weight, groups, given, multi_class)
         measured = MeasuredModels.make(
             self.metric,
@@ -160,12 +161,8 @@ class EquivalenceTest(HypothesisTest):
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
         )
-        limits = measured.limits(
-            n_resamples=self.n_resamples,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            name="y",
-        )
+        drawing = {"n_resamples": self.n_resamples, "random_state": self.random_state}
+        limits = measured.limits(**drawing, n_jobs=self.n_jobs, name="y")
         self.statistic_ = limits.estimate
         self.upper_limit_ = measured.clip(*limits.interval(self.confidence_level, "less"))[1]
         p_value = limits.p_value(self.margin, "less") if self.margin < measured.largest else 0.0
@@ -175,12 +172,13 @@ class EquivalenceTest(HypothesisTest):
 
 def check_is_distance(metric: Callable | str) -> None:
     """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
-    entry = find_entry(metric)
-    if entry is not None and not entry.lower_is_better:
+    entry, function = find_entry(metric), to_function(metric)
+    if function is roc_auc_score or (entry is not None and not entry.lower_is_better):
         raise ValueError(
             "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "
-            f"is compared with the margin; found {entry.name}, which errs on both sides. Use "
-            "an error, or compare both ends of clinical_calibration with margins of your own."
+            f"is compared with the margin; found {entry.name if entry else metric}, "
+            "which is best elsewhere. Use an error, or compare both ends of clinical_calibration "
+            "with margins of your own."
         )
 
 

@@ -321,9 +321,8 @@ class RatingGradeTest(HypothesisTest):
         data, code = data.take(order), code[order]
         in_grade = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
         residuals = data.label - data.proba
-        batches = make_batches(
-            self.n_resamples, len(code), 1, check_random_state(self.random_state)
-        )
+        random_state = check_random_state(self.random_state)
+        batches = make_batches(self.n_resamples, len(code), 1, random_state)
 
         def draw(coupled: ClassData | None, size: int, seed: int) -> np.ndarray:
             generator = np.random.default_rng(seed)

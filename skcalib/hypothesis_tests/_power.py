@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
@@ -22,7 +23,7 @@ from .._inputs.scikit_learn import (
     Parallel,
     RandomState,
     clone_instance,
-    delayed,
+    delay,
     validate_params,
 )
 from ._base import HypothesisTest
@@ -95,7 +96,7 @@ class RequiredSampleSize:
 )
 def power_of_test(
     y_proba: ArrayLike,
-    true_proba: ArrayLike | Callable | BaseEstimator,
+    true_proba: ArrayLike | Callable | Estimator,
     n_samples: int,
     *,
     test: HypothesisTest | None = None,
@@ -176,7 +177,7 @@ def power_of_test(
 )
 def required_sample_size(
     y_proba: ArrayLike,
-    true_proba: ArrayLike | Callable | BaseEstimator,
+    true_proba: ArrayLike | Callable | Estimator,
     *,
     test: HypothesisTest | None = None,
     power: float = 0.8,
@@ -278,14 +279,8 @@ def required_sample_size(
         raise _too_few(power, max_samples, f"a share of {curve.evaluate(max_samples):.2f}")
     n_samples = _clip_size(curve.middle, max_samples)
     searched, rejected, simulated = trials.table()
-    return RequiredSampleSize(
-        n_samples,
-        curve.evaluate(n_samples),
-        curve.standard_error,
-        searched,
-        rejected / simulated,
-        simulated,
-    )
+    table = searched, rejected / simulated, simulated
+    return RequiredSampleSize(n_samples, curve.evaluate(n_samples), curve.standard_error, *table)
 
 
 class PowerCurve(NamedTuple):
@@ -352,9 +347,8 @@ class Trials:
         self, y_proba: Any, true_proba: Any, test: Any, alpha: float, random_state: Any, n_jobs: Any
     ) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
-        self.test = (
-            CalibrationTest(n_resamples=199) if test is None else clone_instance(test, "test")
-        )
+        test = CalibrationTest(n_resamples=199) if test is None else test
+        self.test = clone_instance(test, "test")
         check_can_reject(self.test, alpha)
         if "labels" in self.test.get_params():
             n_classes = 2 if self.proba.ndim == 1 else self.proba.shape[1]
@@ -366,7 +360,7 @@ class Trials:
     def rejections(self, n_samples: int, n_simulations: int) -> int:
         seeds = self.random_state.randint(2**31 - 1, size=n_simulations).tolist()
         p_values = Parallel(n_jobs=self.n_jobs)(
-            delayed(_p_value)(self.test, self.proba, self.truth, n_samples, seed) for seed in seeds
+            delay(_p_value)(self.test, self.proba, self.truth, n_samples, seed) for seed in seeds
         )
         rejected = int(np.sum(np.array(p_values) <= self.alpha))
         counts = self.found.setdefault(n_samples, [0, 0])

@@ -9,7 +9,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._data import ForecastData, MultilabelData, check_data
-from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
+from .._inputs.annotations import DataFrame
+from .._inputs.arrays import (
+    ArrayLike,
+    as_array,
+    check_same_length,
+    column_names,
+    import_package,
+    is_number,
+)
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, validate_params
@@ -96,7 +104,7 @@ class SubgroupSearch:
     label: list[Any] | None = None
     coverage: np.ndarray | None = None
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return the table as a data frame of pandas, which must be installed.
 
         Returns
@@ -105,8 +113,7 @@ class SubgroupSearch:
             A row for each subgroup, the most conspicuous one first: `column`, `subgroup`,
             `n_samples`, `predicted`, `observed` and `p_value`, and `label` or `coverage` if known.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         return pd.DataFrame(self._table()).rename(columns={"p_values": "p_value"})
 
     def _table(self) -> dict[str, Any]:
@@ -288,9 +295,8 @@ def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) ->
 
     Of several such arrays, the largest p-value and the smallest value count.
     """
-    value, p_values = np.transpose(
-        [_standardize_candidates(values) for values in compared], (1, 0, 2)
-    )
+    standard = [_standardize_candidates(values) for values in compared]
+    value, p_values = np.transpose(standard, (1, 0, 2))
     value, p_values = value.min(axis=0), p_values.max(axis=0)
     best = np.lexsort((-value, p_values))
     p_values = p_values[best]

@@ -64,9 +64,8 @@ class CandidateScores:
         safe = np.where(level > _REMAINDER_RTOL * sums_inside[:, 0, 0], level, np.inf)
         self.ratio = variance[:, 0, 1] / safe
         slope_variance = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
-        slope_variance = np.where(
-            slope_variance > _REMAINDER_RTOL * sums_inside[:, 1, 1], slope_variance, np.inf
-        )
+        least = _REMAINDER_RTOL * sums_inside[:, 1, 1]
+        slope_variance = np.where(slope_variance > least, slope_variance, np.inf)
         self.scale = np.stack([safe, slope_variance]) * (1 + one_label / safe)
         # only impossible labels differ where nothing can vary, and one of them is enough
         farthest = np.abs(spread).max()
@@ -108,10 +107,9 @@ class ClassSearch(Search):
 
     def __call__(self, label: np.ndarray) -> np.ndarray:
         """Values (R, C) for labels (R, n); all candidates for each problem."""
-        return self._values_from_residuals(
-            (event - problem.proba) * problem.weight
-            for event, problem in zip(self._iter_events(label), self.problems, strict=True)
-        )
+        pairs = zip(self._iter_events(label), self.problems, strict=True)
+        residuals = ((event - problem.proba) * problem.weight for event, problem in pairs)
+        return self._values_from_residuals(residuals)
 
     def _problems(self, data: ClassData) -> tuple[list[Any] | None, list[ClassData]]:
         """The names of the problems, None if the data are the only one, and their data."""
@@ -135,9 +133,8 @@ class ClassSearch(Search):
 
     def flip_signs(self, signs: np.ndarray) -> np.ndarray:
         """Values (R, C) for the observed residuals, multiplied by signs (R, n)."""
-        return self._values_from_residuals(
-            signs * problem.weighted_residuals for problem in self.problems
-        )
+        residuals = (signs * problem.weighted_residuals for problem in self.problems)
+        return self._values_from_residuals(residuals)
 
     def _values_from_residuals(self, residuals: Iterable[np.ndarray]) -> np.ndarray:
         pairs = zip(self.scores, residuals, strict=True)
@@ -145,10 +142,8 @@ class ClassSearch(Search):
 
     def numbers(self) -> dict[str, Any]:
         """Predicted and observed numbers of each candidate, (C,)."""
-        means = [
-            _means(self.candidates, problem.weight, problem.proba, problem.label)
-            for problem in self.shown
-        ]
+        samples = ((problem.weight, problem.proba, problem.label) for problem in self.shown)
+        means = [_means(self.candidates, *arrays) for arrays in samples]
         predicted, observed = np.hstack(means)
         columns = {"predicted": predicted, "observed": observed}
         if self.names is None:

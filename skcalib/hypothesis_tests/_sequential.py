@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
 from .._data import ClassData, ForecastData, check_forecasts, check_predictions
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import IntegerInterval, Interval, check_feature_names, fit_context
@@ -21,7 +22,7 @@ from ..recalibration import (
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
-from ._base import HypothesisTest, as_p_value, check_test_input
+from ._base import HypothesisTest, as_p_value, check_test_input, delete_results
 
 # Share of the predictions as they are in what they are compared with.
 _SHARE_OF_PREDICTIONS = 0.01
@@ -158,7 +159,7 @@ class SequentialCalibrationTest(HypothesisTest):
         "correlation": [Interval(Real, 0, 1, closed="left")],
     }
 
-    recalibrators: Sequence[BaseEstimator] | None = None
+    recalibrators: Sequence[Estimator] | None = None
     _: KW_ONLY
     windows: Sequence[int] = (500, 10000)
     correlation: float = 0.0
@@ -180,8 +181,7 @@ class SequentialCalibrationTest(HypothesisTest):
         self : object
             The test.
         """
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        delete_results(self)
         return self.partial_fit(X, y)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -260,10 +260,8 @@ class SequentialCalibrationTest(HypothesisTest):
         if recalibrators is None:
             last = SigmoidRecalibrator() if batch.is_binary else VectorScalingRecalibrator()
             recalibrators = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
-        if not recalibrators or any(
-            isinstance(recalibrator, type) or not hasattr(recalibrator, "fit")
-            for recalibrator in recalibrators
-        ):
+        are_objects = [hasattr(r, "fit") and not isinstance(r, type) for r in recalibrators]
+        if not are_objects or not all(are_objects):
             raise ValueError(
                 "recalibrators must hold recalibrators, at least one, such as "
                 f"[TemperatureRecalibrator()]; found {recalibrators!r:.80}. Pass objects, or None."
@@ -361,9 +359,8 @@ class BettingRecalibrator(Bettor):
             return
         recalibrated = self.recalibrator.predict_proba(batch.proba)[rows, batch.label]
         mixed = (1 - _SHARE_OF_PREDICTIONS) * recalibrated + _SHARE_OF_PREDICTIONS * predicted
-        self.log_wealth += self._log_likelihood(mixed, batch) - self._log_likelihood(
-            predicted, batch
-        )
+        reached = self._log_likelihood(mixed, batch)
+        self.log_wealth += reached - self._log_likelihood(predicted, batch)
 
     def _log_likelihood(self, proba: np.ndarray, batch: ClassData) -> float:
         """log P(labels), where each has this probability (n,)."""

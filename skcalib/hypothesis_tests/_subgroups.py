@@ -12,7 +12,7 @@ from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.scikit_learn import RandomState, fit_context
 from .._statistics.base import TIE_RTOL, Statistic
 from .._statistics.omnibus import compute_p_values
-from ..metrics._registry import MetricNames, find_multi_class
+from ..metrics._registry import MetricNames, find_arguments
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
     HypothesisTest,
@@ -185,7 +185,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        multi_class = find_multi_class(self.statistic, self.metric_params)
+        multi_class = find_arguments(self.statistic, self.metric_params).get("multi_class")
         data = check_test_input(self, X, y, sample_weight, groups, multi_class=multi_class)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
@@ -195,7 +195,8 @@ class SubgroupCalibrationTest(HypothesisTest):
         self, data: AnyData, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
     ) -> Self:
         """Fit to checked data; the options say what a metric that is not ours gets."""
-        call_options = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options: Any = {"as_matrix": as_matrix, "weighted": weighted}
+        call_options |= {"n_resamples": self.n_resamples, "random_state": self.random_state}
         order = np.argsort(subgroups.code, kind="stable")
         data, code = data.take(order), subgroups.code[order]
         rows_of_subgroups = [
@@ -210,9 +211,8 @@ class SubgroupCalibrationTest(HypothesisTest):
         order = order[np.argsort(code[order], kind="stable")]
         value = statistic(data.outcome[None])
         compared = compute_null_values(self, statistic, value, order)
-        result = select_largest_p_value(
-            [_make_result(subgroups, statistic, values) for values in compared]
-        )
+        judged = [_make_result(subgroups, statistic, values) for values in compared]
+        result = select_largest_p_value(judged)
         self.__dict__.update(result, subgroups_=list(subgroups.labels))
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
@@ -220,14 +220,8 @@ class SubgroupCalibrationTest(HypothesisTest):
     def _statistic(self, data: AnyData, title: str, call_options: Any) -> Any:
         """The statistic of one subgroup."""
         try:
-            statistic = make_statistic(
-                self.statistic,
-                data,
-                self.metric_params or {},
-                **call_options,
-                n_resamples=self.n_resamples,
-                random_state=self.random_state,
-            )
+            params = self.metric_params or {}
+            statistic = make_statistic(self.statistic, data, params, **call_options)
         except ValueError as error:
             raise ValueError(
                 f"{error} (In {title}; metric_params holds options of the statistic)"
@@ -244,14 +238,9 @@ def _make_result(
 ) -> dict[str, Any]:
     """The fitted attributes, from the values (B + 1, C) of the data and of the draws."""
     columns = statistic.split_columns(values)
-    standard = np.column_stack(
-        [
-            standardize(
-                column, is_two_sided=component.is_two_sided, tie_tolerance=component.tie_tolerance
-            )
-            for column, component in zip(columns, statistic.statistics, strict=True)
-        ]
-    )
+    sides_and_ties = ((each.is_two_sided, each.tie_tolerance) for each in statistic.statistics)
+    pairs = zip(columns, sides_and_ties, strict=True)
+    standard = np.column_stack([standardize(column, *options) for column, options in pairs])
     largest = standard.max(axis=1)
     adjusted = step_down_p_values(standard)
     by_subgroup = {
@@ -313,7 +302,7 @@ class SubgroupStatistic(Statistic):
 
 
 def standardize(
-    values: np.ndarray, *, is_two_sided: bool = False, tie_tolerance: float = 0.0
+    values: np.ndarray, is_two_sided: bool = False, tie_tolerance: float = 0.0
 ) -> np.ndarray:
     """Values (B + 1,) of one statistic, on a scale on which different statistics can be compared.
 

@@ -89,7 +89,9 @@ def check_batch(
             "epoch if it is smaller (drop_last=True)."
         )
     for name, array, axes in (("sample_weight", sample_weight, (1,)), ("given", given, (1, 2))):
-        if array is not None and (array.ndim not in axes or array.shape[0] != n):
+        if array is not None and (
+            array.ndim not in axes or array.shape[0] != n or 0 in array.shape
+        ):
             shape = "(n_samples,)" if axes == (1,) else "(n_samples,) or (n_samples, n_features)"
             rule = f"shape {shape} for the {n} samples of target"
             raise _wrong_shape(name, array, rule, "Pass one entry for each sample.")

@@ -189,10 +189,7 @@ def maximum_mean_calibration_loss(
 
 
 @validate_loss_options(
-    {
-        "bandwidth": [POSITIVE],
-        "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
-    }
+    {"bandwidth": [POSITIVE], "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None]}
 )
 def conditional_kernel_calibration_loss(
     prediction: Array,
@@ -201,7 +198,7 @@ def conditional_kernel_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float = 0.4,
     regularization: float | None = None,
-    estimator: Literal["biased", "unbiased"] = "biased",
+    estimation: Literal["biased", "unbiased"] = "biased",
     input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Conditional kernel calibration error (CKCE) of a batch, for training.
@@ -224,7 +221,7 @@ def conditional_kernel_calibration_loss(
         The λ of the ridge regression; None means :math:`n^{-1/4}` for batches of n samples
         of positive weight.
 
-    estimator : {"biased", "unbiased"}, default="biased"
+    estimation : {"biased", "unbiased"}, default="biased"
         "unbiased" leaves out the products of the residuals of a sample with themselves, and is 0 on
         average for calibrated predictions.
 
@@ -270,7 +267,7 @@ def conditional_kernel_calibration_loss(
     if ridge is None:
         ridge = xp.sum(xp.astype(weight != 0, weight.dtype)) ** -0.25
     shifted = gram + ridge * identity_like(gram, len(weight))
-    if estimator == "biased":
+    if estimation == "biased":
         solution, diagonal_sum = xp.linalg.solve(shifted, residual), 0.0
     else:
         inverse = xp.linalg.inv(shifted)

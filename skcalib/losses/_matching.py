@@ -13,26 +13,9 @@ from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
 from .._statistics.matching_checks import FEATURE_KERNELS, SMOOTH_KERNELS, MatchingForm, name_of
-from ._checks import (
-    POSITIVE,
-    MatchingLossOptions,
-    check_arrays,
-    check_batch,
-    check_class_batch,
-    check_forecast_batch,
-    validate_loss_options,
-)
-from ._predictions import (
-    ClassPredictions,
-    Distributions,
-    SampledForecast,
-    as_distributions,
-    call_kernel,
-    class_predictions,
-    line_kernel,
-    loss_values,
-    uniform_like,
-)
+from . import _checks, _predictions
+from ._checks import POSITIVE, MatchingLossOptions, validate_loss_options
+from ._predictions import ClassPredictions, Distributions, SampledForecast
 
 # Expected losses that differ by less than this many rounding errors are equal.
 _TIE_ROUNDINGS = 16
@@ -72,7 +55,7 @@ def distribution_matching_loss(
     loss: Array | Callable | None = None,
     class_kernel: Array | None = None,
     detach_given: bool = False,
-    estimator: Literal["unbiased", "biased"] = "unbiased",
+    estimation: Literal["unbiased", "biased"] = "unbiased",
     input_type: Literal["logits", "probabilities"] = "logits",
 ) -> Array:
     r"""Distribution matching error of a batch, as a function that can be differentiated.
@@ -139,7 +122,7 @@ def distribution_matching_loss(
     detach_given : bool, default=False
         Whether what is conditioned on counts as constant, through which no gradients flow.
 
-    estimator : {"unbiased", "biased"}, default="unbiased"
+    estimation : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with
         itself.
 
@@ -192,15 +175,19 @@ def distribution_matching_loss(
     """
     arrays = {"given": given, "sample_weight": sample_weight, "thresholds": thresholds}
     arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
-    check_arrays(prediction, target=target, **arrays)
-    check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays, "calibration", "detach_given", "estimator"}
+    _checks.check_arrays(prediction, target=target, **arrays)
+    _checks.check_batch(target, sample_weight, given, least=2 if estimation == "unbiased" else 1)
+    names = {*MATCHING_LOSS_CONSTRAINTS, *arrays, "calibration", "detach_given", "estimation"}
     error = MatchingLoss(**select_arguments(locals(), names - {"sample_weight"}))
     if isinstance(prediction, tuple | SampledForecast):
-        check_forecast_batch(prediction, target, thresholds)
-        return error.evaluate_forecasts(as_distributions(prediction), target, sample_weight)
-    check_class_batch(prediction, target)
-    return error.evaluate_classes(class_predictions(prediction, target, input_type), sample_weight)
+        _checks.check_forecast_batch(prediction, target, thresholds)
+        return error.evaluate_forecasts(
+            _predictions.as_distributions(prediction), target, sample_weight
+        )
+    _checks.check_class_batch(prediction, target)
+    return error.evaluate_classes(
+        _predictions.class_predictions(prediction, target, input_type), sample_weight
+    )
 
 
 class MatchingLoss(MatchingLossOptions):
@@ -227,7 +214,7 @@ class MatchingLoss(MatchingLossOptions):
         terms = weighted @ residual.T
         if self.calibration != "marginal":
             terms = self._class_condition_kernel(classes) * terms
-        return pair_average(terms, weight, self.estimator)
+        return pair_average(terms, weight, self.estimation)
 
     def evaluate_forecasts(
         self, forecast: Distributions, target: Array, sample_weight: Array | None
@@ -238,7 +225,7 @@ class MatchingLoss(MatchingLossOptions):
         terms = self._terms(forecast, as_type(target, forecast.dtype), thresholds)
         near = self._forecast_condition_kernel(forecast, thresholds)
         weight = weights_of(sample_weight, terms)
-        return pair_average(terms if near is None else near * terms, weight, self.estimator)
+        return pair_average(terms if near is None else near * terms, weight, self.estimation)
 
     # The terms of pairs
 
@@ -248,7 +235,7 @@ class MatchingLoss(MatchingLossOptions):
         if self.is_of_pits:
             outcome = forecast.cdf(outcome)
             if callable(kernel):
-                uniform = uniform_like(outcome)
+                uniform = _predictions.uniform_like(outcome)
                 means = uniform.kernel_means(kernel, None, outcome).T  # (n, 1)
                 forecast_pairs = uniform.pair_means(kernel, None)
             else:
@@ -256,7 +243,7 @@ class MatchingLoss(MatchingLossOptions):
                 means = uniform_mean(kernel, bandwidth, outcome)[:, None]
                 forecast_pairs = uniform_pair_mean(kernel, bandwidth)
         elif self.kernel_name == "loss":
-            residual = loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
+            residual = _predictions.loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
             return residual @ residual.T
         elif self.has_decision_kernel:
             residual = feature_values(kernel, outcome, thresholds, bandwidth)
@@ -265,7 +252,7 @@ class MatchingLoss(MatchingLossOptions):
         else:
             means = forecast.kernel_means(kernel, bandwidth, outcome)
             forecast_pairs = forecast.pair_means(kernel, bandwidth)
-        pairs = line_kernel(kernel, bandwidth, outcome, outcome)
+        pairs = _predictions.line_kernel(kernel, bandwidth, outcome, outcome)
         return pairs - means - means.T + forecast_pairs
 
     # The kernel on what is conditioned on
@@ -316,7 +303,7 @@ class MatchingLoss(MatchingLossOptions):
         """k of points (n,) or (n, d), (n, n)."""
         points = self._as_constant(points if points.ndim == 2 else points[:, None])
         if callable(self.given_kernel):
-            return call_kernel(self.given_kernel, points, points)
+            return _predictions.call_kernel(self.given_kernel, points, points)
         return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
 
     def _threshold_kernel(self, probability: Array) -> Any:
@@ -334,12 +321,12 @@ class MatchingLoss(MatchingLossOptions):
             reach = family.per_probability / self._width / 2
             if reach <= _MAX_SERIES_REACH:
                 points = (2 * self._as_constant(proba) - 1) * reach
-                return gaussian_average(points, residual, reach, weight, self.estimator)
+                return gaussian_average(points, residual, reach, weight, self.estimation)
         averages = []
         for k in range(proba.shape[1]):
             p, r = proba[:, k], residual[:, k]
             near = self._kernel_matrix(xp.stack([1 - p, p], axis=1))
-            averages.append(pair_average(near * r[:, None] * r, weight, self.estimator))
+            averages.append(pair_average(near * r[:, None] * r, weight, self.estimation))
         return xp.stack(averages)
 
 
@@ -373,11 +360,11 @@ def weights_of(sample_weight: Array | None, like: Array) -> Array:
     return weight / xp.sum(xp.where(weight >= 0, weight, math.nan))
 
 
-def pair_average(terms: Array, weight: Array, estimator: str) -> Array:
+def pair_average(terms: Array, weight: Array, estimation: str) -> Array:
     """Σ w_i w_j h_ij over all pairs, or the average over pairs of different samples."""
     xp = array_namespace(terms)
     share = weight[:, None] * weight
-    if estimator == "unbiased":
+    if estimation == "unbiased":
         index = arange_like(weight, len(weight))
         share = xp.where(index[:, None] == index, 0.0, share)
         share = share / xp.sum(share)
@@ -385,7 +372,7 @@ def pair_average(terms: Array, weight: Array, estimator: str) -> Array:
 
 
 def gaussian_average(
-    points: Array, residual: Array, reach: float, weight: Array, estimator: str
+    points: Array, residual: Array, reach: float, weight: Array, estimation: str
 ) -> Array:
     """`pair_average` of exp(−(z_i − z_j)²/2) r_i r_j for the columns of z and r (n, P), (P,).
 
@@ -400,6 +387,6 @@ def gaussian_average(
     for m in range(1, math.ceil(reach**2 + 9 * reach + 12)):
         term = term * points / math.sqrt(m)
         total = total + xp.sum(term, axis=0) ** 2
-    if estimator == "biased":
+    if estimation == "biased":
         return total
     return (total - xp.sum(mass**2, axis=0)) / (1 - xp.sum(weight**2))

@@ -17,22 +17,13 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._numerics.array_api import promote_to_float
+from . import _tensors
 from ._baselines import kde_calibration_loss, soft_binned_calibration_loss
 from ._checks import check_batch
 from ._errors import (
     conditional_kernel_calibration_loss,
     maximum_mean_calibration_loss,
     smooth_calibration_loss,
-)
-from ._tensors import (
-    TensorBatch,
-    check_finite_tensor,
-    check_tensor,
-    check_weight_tensor,
-    class_batch,
-    flat,
-    is_all_true,
-    to_mean_and_std,
 )
 from ._torch_forecasts import check_one_number_each, unwrap_distribution
 
@@ -87,13 +78,13 @@ class Penalty(torch.nn.Module):
         loss : tensor of shape ()
             The error, in single or double precision.
         """
-        target = flat(target)
-        check_tensor("given", given)
-        check_tensor("sample_weight", sample_weight)
+        target = _tensors.flat(target)
+        _tensors.check_tensor("given", given)
+        _tensors.check_tensor("sample_weight", sample_weight)
         with torch.autocast(target.device.type, enabled=False):
-            return self._error(prediction, TensorBatch(target, given, sample_weight))
+            return self._error(prediction, _tensors.TensorBatch(target, given, sample_weight))
 
-    def _error(self, prediction: Any, batch: TensorBatch) -> Tensor:
+    def _error(self, prediction: Any, batch: _tensors.TensorBatch) -> Tensor:
         raise NotImplementedError
 
     def extra_repr(self) -> str:
@@ -114,7 +105,7 @@ class CalibrationPenalty(Penalty):
     """A calibration error of the literature, of a batch of class scores.
 
     They are biased: the error of a calibrated model is positive, and larger in smaller batches; but
-    for "conditional" with ``estimator="unbiased"``.
+    for "conditional" with ``estimation="unbiased"``.
 
     Parameters
     ----------
@@ -175,13 +166,15 @@ class CalibrationPenalty(Penalty):
         self._options = list(options)
         self._defaults = defaults | {"ignore_index": -100}
 
-    def _error(self, prediction: Any, batch: TensorBatch) -> Tensor:
+    def _error(self, prediction: Any, batch: _tensors.TensorBatch) -> Tensor:
         if batch.given is not None:
             raise ValueError(
                 "given must be None for CalibrationPenalty, which is conditioned on the "
                 "prediction; found a tensor. Take DistributionMatchingLoss."
             )
-        prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
+        prediction, batch = _tensors.class_batch(
+            prediction, batch, self.input_type, self.ignore_index
+        )
         options = {name: getattr(self, name) for name in self._options}
         return _ERRORS[self.name](
             prediction, batch.target, sample_weight=batch.sample_weight, **options
@@ -297,8 +290,8 @@ class CalibrationRegularizedLoss(torch.nn.Module):
         loss : tensor of shape ()
             The sum.
         """
-        check_tensor("sample_weight", sample_weight)
-        loss = self._mean(self.base(prediction, target), flat(target), sample_weight)
+        _tensors.check_tensor("sample_weight", sample_weight)
+        loss = self._mean(self.base(prediction, target), _tensors.flat(target), sample_weight)
         if self.weight == 0:
             return loss
         sides = {"given": given, "sample_weight": sample_weight}
@@ -327,7 +320,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
         check_batch(target, sample_weight)
         weight = is_counted.to(loss.dtype)
         if sample_weight is not None:
-            check_weight_tensor(sample_weight)
+            _tensors.check_weight_tensor(sample_weight)
             weight = weight * sample_weight.to(loss.dtype)
         _check_counts(weight)
         return (weight * loss.reshape(-1)).sum() / weight.sum()
@@ -337,7 +330,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 
 
 def _check_counts(weight: Tensor) -> None:
-    if not is_all_true(weight.any()):
+    if not _tensors.is_all_true(weight.any()):
         raise ValueError(
             "target must have a sample that counts, with a label other than ignore_index and a "
             f"positive sample_weight; found none of {len(weight)}. Leave this batch out."
@@ -393,9 +386,9 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
         loss : tensor of shape () or (n_samples,)
             The mean, or one value per sample.
         """
-        (target,) = promote_to_float(flat(target))
+        (target,) = promote_to_float(_tensors.flat(target))
         check_batch(target)
-        check_finite_tensor("target", target, "Drop these samples.")
+        _tensors.check_finite_tensor("target", target, "Drop these samples.")
         with torch.autocast(target.device.type, enabled=False):
             loss = _minus_log_density(prediction, target)
         return loss.mean() if self.reduction == "mean" else loss
@@ -407,7 +400,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
 def _minus_log_density(prediction: Any, target: Tensor) -> Tensor:
     prediction, n = unwrap_distribution(prediction), len(target)
     if not isinstance(prediction, Distribution):
-        mean, std = to_mean_and_std(prediction, n)
+        mean, std = _tensors.to_mean_and_std(prediction, n)
         return ((target - mean) / std) ** 2 / 2 + torch.log(std) + math.log(2 * math.pi) / 2
     check_one_number_each(prediction, n)
     shape = prediction.batch_shape + prediction.event_shape

@@ -112,7 +112,7 @@ class DistributionMatchingLoss(Penalty):
     detach_given : bool, default=False
         Whether what is conditioned on counts as constant, through which no gradients flow.
 
-    estimator : {"unbiased", "biased"}, default="unbiased"
+    estimation : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with
         itself. Draws leave only the unbiased one unbiased.
 
@@ -165,7 +165,7 @@ class DistributionMatchingLoss(Penalty):
         n_draws: int | None = None,
         gumbel_temperature: float = 1.0,
         detach_given: bool = False,
-        estimator: Literal["unbiased", "biased"] = "unbiased",
+        estimation: Literal["unbiased", "biased"] = "unbiased",
     ) -> None:
         options = select_arguments(locals(), _MODULE_CONSTRAINTS)
         super().__init__(_MODULE_CONSTRAINTS, **options)
@@ -298,7 +298,7 @@ class DistributionMatchingLoss(Penalty):
 
     def _matching(self, **batch_options: Any) -> MatchingLoss:
         """The error with the options that depend on the batch, and those of the module."""
-        names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
+        names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimation")
         options = {name: getattr(self, name) for name in names}
         for name, value in options.items():
             if callable(value):

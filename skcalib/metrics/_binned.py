@@ -28,7 +28,7 @@ from ._terms import Witness, witness_terms
 _DISTANCES = {"total-variation": (0.5, 1), "cityblock": (1.0, 1), "sqeuclidean": (1.0, 2)}
 
 _DEBIAS_REQUIREMENT = SampleRequirement(
-    "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
+    "a bin in which at least 2 samples carry weight", "choose fewer bins, or estimation='biased'"
 )
 
 
@@ -80,7 +80,7 @@ def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
     if options["norm"] == "max":
         return float(gap.max())
     square = gap**2
-    if options["debias"]:
+    if options["estimation"] == "debiased":
         variance = mean_variances(bins, data.label, data.weight, n_bins, data.square)[filled]
         if np.isnan(variance).all():
             return np.nan  # no bin has two samples
@@ -118,7 +118,7 @@ def find_cell_witness(
 
 
 def _find_bin_witness(data: ClassData, **options: Any) -> Witness | None:
-    if options["debias"]:
+    if options["estimation"] == "debiased":
         return None
     bins, n_bins = _assign_bins(data, options)
     witness = find_cell_witness(data, bins, n_bins, options["norm"], options["distance"])
@@ -133,13 +133,12 @@ def _expected_calibration_error(
 ) -> float | np.ndarray:
     is_canonical = options["multi_class"] == "canonical" and not data.is_binary
     check_bin_options(options, is_canonical=is_canonical)
-    error = average_over_reductions(
-        _bin_error, data, needs=_DEBIAS_REQUIREMENT, signed=signed, **options
-    )
+    needs = _DEBIAS_REQUIREMENT
+    error = average_over_reductions(_bin_error, data, needs=needs, signed=signed, **options)
     if np.ndim(error) == 0 and np.isnan(error):
         raise ValueError(
-            f"debias=True needs {_DEBIAS_REQUIREMENT.minimum}; found none. Choose fewer bins, or "
-            "debias=False."
+            f"estimation='debiased' needs {needs.minimum}; found none. Choose fewer bins, or "
+            "estimation='biased'."
         )
     return error
 
@@ -151,7 +150,7 @@ def _expected_calibration_error(
     cost="n log n",
     in_report=True,
     supports_counts=True,
-    clips_square=lambda options: options["debias"],
+    clips_square=lambda options: options["estimation"] == "debiased",
     terms=witness_terms(_find_bin_witness),
 )
 def expected_calibration_error(
@@ -166,7 +165,7 @@ def expected_calibration_error(
     min_bin_size: int = 10,
     norm: Literal["l1", "l2", "max"] = "l1",
     distance: Literal["total-variation", "cityblock", "sqeuclidean"] = "total-variation",
-    debias: bool = False,
+    estimation: Literal["biased", "debiased"] = "biased",
     add_bin_width: bool = False,
     multi_class: Literal["confidence", "top-label", "classwise", "canonical"] | Lens = "confidence",
     average: Average = "auto",
@@ -217,9 +216,9 @@ def expected_calibration_error(
         The gap of one bin: half the sum over the classes of the absolute differences between label
         frequencies and mean prediction; that sum; or the sum of the squares.
 
-    debias : bool, default=False
-        Subtract from the mean square gap the estimated noise of the labels. For `norm="l2"` and
-        "total-variation" only; `sample_weight` then holds importance weights.
+    estimation : {"biased", "debiased"}, default="biased"
+        "debiased" subtracts the estimated noise of the labels from the mean square gap. For
+        `norm="l2"` and "total-variation" only; `sample_weight` then holds importance weights.
 
     add_bin_width : bool, default=False
         Add the average width of the bins, for an upper bound on the distance to calibration. For
@@ -228,12 +227,12 @@ def expected_calibration_error(
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
         for each predicted class; each class against the rest; or all classes at once, in bins of
-        the simplex, without `debias` and `add_bin_width`. Or a lens of :mod:`skcalib.lenses`.
+        the simplex, not "debiased", without `add_bin_width`. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -243,12 +242,12 @@ def expected_calibration_error(
     Raises
     ------
     ValueError
-        If `debias` finds no bin with two samples, in any class.
+        If "debiased" finds no bin with two samples, in any class.
 
     Warns
     -----
     UndefinedMetricWarning
-        If the average leaves out a class for which `debias` finds no bin with two samples.
+        If the average leaves out a class for which "debiased" finds no bin with two samples.
 
     See Also
     --------
@@ -266,7 +265,7 @@ def expected_calibration_error(
     Quantile bins never separate ties. With "canonical" they are products of the intervals of all
     classes, and most are soon of one sample. Cost: :math:`O(n \log B)`, or :math:`O(n \log n)`.
 
-    With `debias` [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
+    With "debiased" [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
     :math:`g_j^2`, for :math:`n_j` samples of equal weight with the mean outcome :math:`\bar y_j`. A
     bin of one sample contributes 0. The mean square is clipped at 0, so the error is still biased
     upwards. With `add_bin_width` (equation 5 of [5]_), the width is that between the edges of a
@@ -303,22 +302,22 @@ def expected_calibration_error(
 
 # Options without which a correction of the gaps is not known.
 _CORRECTIONS = {
-    "debias": {"norm": "l2", "distance": "total-variation"},
-    "add_bin_width": {"norm": "l1", "distance": "total-variation"},
+    ("estimation", "debiased"): {"norm": "l2", "distance": "total-variation"},
+    ("add_bin_width", True): {"norm": "l1", "distance": "total-variation"},
 }
 
 
 def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
     """Refuse corrections and bins that other options, or all classes at once, do not allow."""
     check_edges(options["n_bins"], options["strategy"])
-    requests = [f"{name}=True" for name in _CORRECTIONS if options[name]]
-    for request in requests:
-        name = request.removesuffix("=True")
-        for other, needed in _CORRECTIONS[name].items():
+    corrections = [request for request in _CORRECTIONS if options[request[0]] == request[1]]
+    requests = [f"{name}={value!r}" for name, value in corrections]
+    for correction, request in zip(corrections, requests, strict=True):
+        for other, needed in _CORRECTIONS[correction].items():
             if options[other] != needed:
                 raise ValueError(
                     f"{request} needs {other}={needed!r}, for which it is known; found {other}="
-                    f"{options[other]!r}. Pass {other}={needed!r}, or {name}=False."
+                    f"{options[other]!r}. Pass {other}={needed!r}, or leave {correction[0]} out."
                 )
     requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")
     if is_canonical and requests:
@@ -410,8 +409,8 @@ def level_set_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------

@@ -86,9 +86,8 @@ def logistic_line(data: ClassData) -> tuple[float, float]:
     centre = float(weight @ logits)
     centred = logits - centre  # keeps every digit if all are nearly equal
     design = np.column_stack([np.ones(len(label)), centred])
-    fit = logistic_fit(
-        design, weight * np.stack([1 - label, label]), np.zeros(2), _MAX_CLINICAL_STEPS
-    )
+    mass = weight * np.stack([1 - label, label])
+    fit = logistic_fit(design, mass, np.zeros(2), _MAX_CLINICAL_STEPS)
     if not fit.converged:
         warn(
             f"The logistic regression did not converge in {_MAX_CLINICAL_STEPS} steps of Newton's "
@@ -463,8 +462,8 @@ def integrated_calibration_index(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------

@@ -46,7 +46,7 @@ from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..lenses import Lens
 from ._kernel import CONDITIONAL_CONSTRAINTS, KERNEL_OPTIONS, conditional_kernel
 from ._reductions import average_over_reductions
-from ._registry import register_metric, select_options
+from ._registry import register_metric, select_data, select_options
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
 _NYSTROEM_RTOL = 1e-3
@@ -69,7 +69,7 @@ class _Regression(NamedTuple):
     label: Array  # (n,)
     weight: Array  # (n,)
     regularization: float | str
-    estimator: str
+    estimation: str
 
     def proba(self, rows: slice) -> Array:
         """Return p in double precision, (b, K)."""
@@ -85,7 +85,7 @@ class _Regression(NamedTuple):
         residual, penalty = self.residuals(slice(None)), self.regularization
         if penalty == "cv":
             return cross_validated_norm(residual, self.weight, gram=gram)
-        if self.estimator == "biased":
+        if self.estimation == "biased":
             return ridge_norm(gram, residual, self.weight, float(penalty))
         xp, form = array_namespace(gram), ridge_form(gram, self.weight, float(penalty))
         value = float(xp.sum(residual * (form @ residual)))
@@ -95,14 +95,12 @@ class _Regression(NamedTuple):
     def from_features(self, features: Callable[[slice], Array]) -> float:
         """Return the value from features (b, d) of any rows."""
         penalty, rows = self.regularization, slice(0, self.weight.shape[0])
-        if penalty != "cv" and self.estimator == "biased":
+        if penalty != "cv" and self.estimation == "biased":
             return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
         first_row = features(slice(0, 1))
-        check_memory(
-            16.0 * rows.stop * first_row.shape[1],
-            f"estimator={self.estimator!r} and regularization={penalty!r} with features",
-            "Choose fewer components, or pass a random subsample of the rows.",
-        )
+        task = f"estimation={self.estimation!r} and regularization={penalty!r} with features"
+        remedy = "Choose fewer components, or pass a random subsample of the rows."
+        check_memory(16.0 * rows.stop * first_row.shape[1], task, remedy)
         if penalty == "cv":
             return cross_validated_norm(self.residuals(rows), self.weight, features=features(rows))
         xp = array_namespace(first_row)
@@ -117,7 +115,7 @@ class _Regression(NamedTuple):
         """Return the value minus its mean under calibration, in standard deviations if asked."""
         proba = self.proba(slice(None))
         value -= float(array_namespace(proba).sum(diagonal * residual_variances(proba)))
-        if self.estimator == "debiased":
+        if self.estimation == "debiased":
             return value
         deviation = noise_variance(diagonal, pairs(proba), proba) ** 0.5
         if deviation == 0:  # probabilities 0 and 1: no label but the predicted one can be drawn
@@ -133,7 +131,7 @@ def _conditional_error(
     method: str,
     n_components: int,
     rng: np.random.RandomState,
-    estimator: str,
+    estimation: str,
 ) -> float:
     # a user's function, a search for pivots, and features that are an array of NumPy
     if callable(kernel) or method == "nystroem" or data.given is not None:
@@ -142,19 +140,16 @@ def _conditional_error(
     points = data.matrix if data.is_binary else data.proba
     if regularization is None:
         regularization = weight.shape[0] ** -0.25
-    regression = _Regression(points, label, weight, regularization, estimator)
+    regression = _Regression(points, label, weight, regularization, estimation)
     if data.given is not None:
         check_matrix(points, 3)
         return regression.from_gram(condition_gram(data, kernel, bandwidth))
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return regression.from_features(regression.proba)
+    task = f"method={method!r} with n_components={n_components}"
     if method == "fourier":
         gamma = max(resolve_bandwidth(data, "rbf", bandwidth), MIN_KERNEL_BANDWIDTH)
-        check_memory(
-            32.0 * n_components**2,
-            f"method='fourier' with n_components={n_components}",
-            "Choose fewer components.",
-        )
+        check_memory(32.0 * n_components**2, task, "Choose fewer components.")
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
         frequencies = asarray_like(weight, frequencies)
 
@@ -167,13 +162,11 @@ def _conditional_error(
 
         return regression.from_features(features)
     if method == "exact":
-        check_matrix(points, 3 if estimator != "biased" or regularization == "cv" else 1)
+        check_matrix(points, 3 if estimation != "biased" or regularization == "cv" else 1)
     elif method == "nystroem":
-        check_memory(
-            8.0 * len(points) * min(n_components, len(points)),
-            f"method='nystroem' with n_components={n_components}",
-            "Choose fewer components, or pass method='fourier' or a random subsample of the rows.",
-        )
+        needed = 8.0 * len(points) * min(n_components, len(points))
+        remedy = "or pass method='fourier' or a random subsample of the rows."
+        check_memory(needed, task, f"Choose fewer components, {remedy}")
     function = conditional_kernel(data, kernel, bandwidth)
     points = doubles(data.matrix)
     if method == "exact":
@@ -209,9 +202,9 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
     Leaving out a part of the Gram matrix with trace e changes the value by at most 3 e Σ w‖r‖²/λ²,
     and its expectation by as much, with the expectation of ‖r‖².
     """
-    rows, plain = slice(None), regression._replace(estimator="biased")
+    rows, plain = slice(None), regression._replace(estimation="biased")
     squares = np.sum(regression.residuals(rows) ** 2, axis=1)
-    if regression.estimator != "biased":
+    if regression.estimation != "biased":
         squares += residual_variances(regression.proba(rows))
     factor = 3 * float(regression.weight @ squares) / float(regression.regularization) ** 2
     diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
@@ -233,11 +226,8 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
             f"conditional kernel calibration error, {value:.4g}. {remedy}",
             ConvergenceWarning,
         )
-    return (
-        value
-        if regression.estimator == "biased"
-        else regression.from_features(features.__getitem__)
-    )
+    is_biased = regression.estimation == "biased"
+    return value if is_biased else regression.from_features(features.__getitem__)
 
 
 @register_metric(
@@ -266,7 +256,7 @@ def conditional_kernel_calibration_error(
     outcome_kernel: str | Callable = "rbf",
     outcome_bandwidth: float | Literal["median"] = "median",
     regularization: float | str | None = None,
-    estimator: Literal["biased", "debiased", "standardized"] = "biased",
+    estimation: Literal["biased", "debiased", "standardized"] = "biased",
     method: Literal["exact", "fourier", "nystroem"] = "exact",
     n_components: int = 100,
     random_state: RandomState = None,
@@ -326,7 +316,7 @@ def conditional_kernel_calibration_error(
         different sizes. "cv" chooses among 29 numbers from 1e-5 to 100 by leave-one-out
         cross-validation, for each model anew.
 
-    estimator : {"biased", "debiased", "standardized"}, default="biased"
+    estimation : {"biased", "debiased", "standardized"}, default="biased"
         "debiased" subtracts the expectation of the error for labels drawn from the predictions: 0
         is then the mean under calibration. Forecasts need an `outcome_bandwidth` that is a number.
         "standardized" divides the rest by its standard deviation: values above 2 are rare under
@@ -348,8 +338,8 @@ def conditional_kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -402,16 +392,11 @@ def conditional_kernel_calibration_error(
     1 0.001
     2 0.022
     4 0.051
-    >>> conditional_kernel_calibration_error(y_true, y_proba, estimator="standardized")
+    >>> conditional_kernel_calibration_error(y_true, y_proba, estimation="standardized")
     63.3...
     """
     data = check_data(
-        y_true,
-        y_pred,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
+        **select_data(locals()),
         multi_class=multi_class,
         may_be_numbers=isinstance(y_pred, tuple),
         on_device=True,
@@ -431,9 +416,9 @@ def check_fourier_kernel(kernel: str | Kernel, method: str) -> None:
 def check_noise_options(data: AnyData, options: dict[str, Any]) -> None:
     """Refuse corrections whose distribution is not known."""
     if options["regularization"] == "cv":
-        if options["estimator"] != "biased":
+        if options["estimation"] != "biased":
             raise ValueError(
-                f"estimator={options['estimator']!r} needs a regularization that does not "
+                f"estimation={options['estimation']!r} needs a regularization that does not "
                 "depend on the labels, as the expectation of the error is unknown otherwise; "
                 "found 'cv'. Pass a number or None."
             )
@@ -445,10 +430,10 @@ def check_noise_options(data: AnyData, options: dict[str, Any]) -> None:
             )
     is_reduced = options["multi_class"] not in ("canonical", "confidence")
     is_averaged = is_reduced and isinstance(data, ClassData) and not data.is_binary
-    is_standardized = options["estimator"] == "standardized"
+    is_standardized = options["estimation"] == "standardized"
     if is_standardized and is_averaged and options["average"] is not None:
         raise ValueError(
-            "estimator='standardized' needs average=None for the values of several classes, as "
+            "estimation='standardized' needs average=None for the values of several classes, as "
             f"their average has another standard deviation; found {options['average']!r}. Pass "
             "average=None, or multi_class='canonical'."
         )

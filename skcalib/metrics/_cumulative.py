@@ -14,22 +14,22 @@ from ._registry import RadiusRule, register_metric, select_options
 from ._terms import Witness, witness_terms
 
 
-def _cumulative_error(data: ClassData, kind: str) -> float:
+def _cumulative_error(data: ClassData, norm: str) -> float:
     _, mass = data.pool_residuals()
     total = np.cumsum(mass)
     highest, lowest = max(total.max(), 0.0), min(total.min(), 0.0)
-    return float(max(highest, -lowest) if kind == "max" else highest - lowest)
+    return float(max(highest, -lowest) if norm == "max" else highest - lowest)
 
 
 _cumulative_calibration_error = reduce_classes(_cumulative_error)
 
 
-def _find_cumulative_witness(data: ClassData, kind: str) -> Witness:
+def _find_cumulative_witness(data: ClassData, norm: str) -> Witness:
     points, mass = data.pool_residuals()
     total = np.concatenate([[0.0], np.cumsum(mass)])
     level = np.searchsorted(points, data.proba)
     rise, fall = 1.0 * (level < total.argmax()), -1.0 * (level < total.argmin())
-    if kind == "range":
+    if norm == "range":
         return Witness(rise + fall)
     return Witness(rise if total.max() > -total.min() else fall)
 
@@ -44,7 +44,7 @@ _MAX_RISE = _THRESHOLD + _TAIL
 
 
 def _radius_bounds(options: dict[str, Any]) -> tuple[float, float, float]:
-    first = _MAX_GAP if options["kind"] == "max" else 2 * _MAX_RISE
+    first = _MAX_GAP if options["norm"] == "max" else 2 * _MAX_RISE
     return first + 2 * _MAX_RISE, 2.0, 0.0
 
 
@@ -53,7 +53,7 @@ def _radius_bounds(options: dict[str, Any]) -> tuple[float, float, float]:
     largest=1.0,
     cost="n log n",
     supports_counts=True,
-    radius=RadiusRule(_radius_bounds, {"kind": None}),
+    radius=RadiusRule(_radius_bounds, {"norm": None}),
     terms=witness_terms(_find_cumulative_witness),
 )
 def cumulative_calibration_error(
@@ -63,7 +63,7 @@ def cumulative_calibration_error(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
-    kind: Literal["max", "range"] = "max",
+    norm: Literal["max", "range"] = "max",
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: Average = "auto",
 ) -> float | np.ndarray:
@@ -93,7 +93,7 @@ def cumulative_calibration_error(
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
         are only 0, or only 1, the other is added.
 
-    kind : {"max", "range"}, default="max"
+    norm : {"max", "range"}, default="max"
         The largest absolute value of the cumulated residuals (Kolmogorov–Smirnov, ECCE-MAD in
         [1]_), or the difference between the highest and the lowest (Kuiper, ECCE-R).
 
@@ -104,8 +104,8 @@ def cumulative_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def cumulative_calibration_error(
     >>> from skcalib.metrics import cumulative_calibration_error
     >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0])
     0.1875
-    >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], kind="range")
+    >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], norm="range")
     0.25
     """
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, multi_class)

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from .._data import AnyData, ForecastData, check_predictions, with_groups
-from .._inputs.arrays import ArrayLike, convert_numbers, format_value
+from .._inputs.annotations import DataFrame
+from .._inputs.arrays import ArrayLike, convert_numbers, format_value, import_package
 from .._inputs.scikit_learn import Interval, Label, validate_params
 from .._numerics.dependence import GroupedSums
 from ..forecasts._decisions import DecisionLoss
@@ -79,7 +80,7 @@ class DecisionCurve:
         is_loss = self.treat_none.any()
         return (self.treat_none - values) / (1 - self.threshold) if is_loss else values
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The curve as a data frame.
 
         Returns
@@ -88,8 +89,7 @@ class DecisionCurve:
             One row for each threshold, with the columns "threshold", "realised", "expected",
             "low" and "high", the ends of the interval, "treat_all" and "treat_none".
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         columns = dict(vars(self))
         margin = columns.pop("margin")
         frame = pd.DataFrame(columns)

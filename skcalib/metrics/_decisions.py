@@ -118,23 +118,23 @@ def are_classes_reversed(data: AnyData, labels: ArrayLike | None, pos_label: Lab
 
 
 def _decision_calibration_error(
-    data: AnyData, loss: Any, given: str | None = None, kind: str = "all"
+    data: AnyData, loss: Any, given: str | None = None, compared_actions: str = "all"
 ) -> float:
-    gaps = DecisionGaps(data, loss=loss, given=given, kind=kind)
+    gaps = DecisionGaps(data, loss=loss, given=given, compared_actions=compared_actions)
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
 def _find_decision_witness(
-    data: AnyData, loss: object, kind: str, given: str | None = None
+    data: AnyData, loss: object, compared_actions: str, given: str | None = None
 ) -> Witness | MetricTerms:
-    gaps = DecisionGaps(data, loss=loss, given=given, kind=kind)
+    gaps = DecisionGaps(data, loss=loss, given=given, compared_actions=compared_actions)
     by_group = gaps.gaps()[0]  # (G, A), or (G, 1) of the actions taken
     direction = (by_group / (np.linalg.norm(by_group) or 1.0))[gaps.code]
     if isinstance(data, ForecastData):
         terms = np.einsum("na,na->n", direction, gaps.terms()[0])
         return MetricTerms(data.weight, terms, None, None)
     losses = gaps.compute_losses(np.arange(len(data.classes)))  # (K, A)
-    if kind == "chosen":
+    if compared_actions == "chosen":
         return Witness(direction * losses.T[gaps.action])
     return Witness(direction @ losses.T)
 
@@ -155,7 +155,7 @@ def decision_calibration_error(
     labels: ArrayLike | None = None,
     loss: Any = "zero-one",
     given: str | ArrayLike | None = None,
-    kind: Literal["all", "chosen"] = "all",
+    compared_actions: Literal["all", "chosen"] = "all",
 ) -> float:
     r"""Decision calibration error (DCE): how far realised losses are from expected ones.
 
@@ -192,7 +192,7 @@ def decision_calibration_error(
         "action" compares losses apart for samples with the same best action; an array, for samples
         with equal values.
 
-    kind : {"all", "chosen"}, default="all"
+    compared_actions : {"all", "chosen"}, default="all"
         Whether the losses of all actions are compared for every sample, or only that of the best
         action: the gap between expected and realised loss.
 
@@ -239,14 +239,14 @@ def decision_calibration_error(
     >>> y, proba, loss = [0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], [[0, 5], [1, 0]]
     >>> decision_calibration_error(y, proba, loss=loss, given="action")
     1.140...
-    >>> decision_calibration_error(y, proba, loss=loss, kind="chosen")
+    >>> decision_calibration_error(y, proba, loss=loss, compared_actions="chosen")
     0.89...
     """
     name = given if isinstance(given, str) else None
     data, decision = check_decision_data(
         y_true, y_pred, loss, sample_weight, pos_label, labels, given if name is None else None
     )
-    return _decision_calibration_error(data, loss=decision, given=name, kind=kind)
+    return _decision_calibration_error(data, decision, name, compared_actions)
 
 
 def _any_decision_calibration_error(data: ClassData, n_actions: int = 2) -> float:

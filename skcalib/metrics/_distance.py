@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, check_predictions, with_given
+from .._inputs.annotations import annotate_each
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
@@ -179,8 +180,8 @@ def lower_distance_to_calibration(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
         Number of threads for the classes; see :obj:`joblib.parallel_backend`.
@@ -307,6 +308,7 @@ def distance_certificate(
     return map_reduction(measure, data, multi_class, n_jobs)
 
 
+@annotate_each(tuple[np.ndarray, np.ndarray])
 @validate_params(_TOL_CONSTRAINTS)
 def calibration_distance_bounds(
     y_true: ArrayLike,
@@ -320,7 +322,7 @@ def calibration_distance_bounds(
     multi_class: Literal["confidence", "top-label", "classwise"] | Lens = "confidence",
     average: Average = "auto",
     n_jobs: int | None = None,
-) -> tuple[float | np.ndarray, float | np.ndarray]:
+) -> tuple[float, float]:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
     On samples of a calibrated model both are positive. With two classes they are about the positive
@@ -360,8 +362,8 @@ def calibration_distance_bounds(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     n_jobs : int, default=None
         Number of threads for the classes; see :obj:`joblib.parallel_backend`.

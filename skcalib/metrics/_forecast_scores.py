@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
-from .._inputs.arrays import ArrayLike, is_number
+from .._inputs.arrays import ArrayLike, check_numbers, is_number
 from .._inputs.scikit_learn import Interval
 from .._numerics.crps import pinball
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._quantile import select_levels
 from ..forecasts._thresholds import threshold_crps_of_members, threshold_weighted_crps
 from ._registry import register_metric
@@ -37,17 +38,18 @@ def _mean_loss(data: ForecastData, loss: np.ndarray, average: str | None) -> flo
 
 def _crps_loss(
     data: ForecastData,
-    estimator: Literal["ecdf", "fair"],
+    estimation: Literal["ecdf", "fair"],
     thresholds: tuple[float, float] | None,
     levels: ArrayLike | None,
     level_weights: Literal["spacing", "equal"],
     average: str | None,
 ) -> float | np.ndarray:
+    check_numbers(data.value, "y_true", most=MAX_NUMBER)
     if levels is not None:
         data = replace(data, forecast=select_levels(data.forecast, levels))
     low, high = (-np.inf, np.inf) if thresholds is None else check_threshold_pair(thresholds)
-    if thresholds is None or estimator == "fair":  # which only ensembles have
-        loss = data.forecast.crps(data.value, estimator=estimator)
+    if thresholds is None or estimation == "fair":  # which only ensembles have
+        loss = data.forecast.crps(data.value, estimation=estimation)
     if level_weights == "equal":  # the weighted interval score
         if not data.forecast._has_quantiles_only:
             raise ValueError(
@@ -56,7 +58,7 @@ def _crps_loss(
             )
         gap = np.clip(data.value, low, high)[:, None] - np.clip(data.forecast.values, low, high)
         loss = 2 * pinball(gap, data.forecast.levels).mean(axis=1)
-    elif thresholds is not None and estimator == "fair":
+    elif thresholds is not None and estimation == "fair":
         loss = threshold_crps_of_members(data.forecast, data.value, low, high, fair=True)
     elif thresholds is not None:
         loss = threshold_weighted_crps(data.forecast, data.value, low, high)
@@ -89,7 +91,7 @@ def continuous_ranked_probability_loss(
     y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
-    estimator: Literal["ecdf", "fair"] = "ecdf",
+    estimation: Literal["ecdf", "fair"] = "ecdf",
     thresholds: tuple[float, float] | None = None,
     levels: ArrayLike | None = None,
     level_weights: Literal["spacing", "equal"] = "spacing",
@@ -111,7 +113,7 @@ def continuous_ranked_probability_loss(
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
-    estimator : {"ecdf", "fair"}, default="ecdf"
+    estimation : {"ecdf", "fair"}, default="ecdf"
         For ensembles: the loss of the members' own distribution, or an unbiased estimate for the
         one they were drawn from.
 
@@ -181,7 +183,7 @@ def continuous_ranked_probability_loss(
     0.2337
     """
     data = _check_score_input(y_true, y_forecast, sample_weight, average)
-    return _crps_loss(data, estimator, thresholds, levels, level_weights, average)
+    return _crps_loss(data, estimation, thresholds, levels, level_weights, average)
 
 
 def check_threshold_pair(thresholds: tuple[float, float]) -> tuple[float, float]:
@@ -268,11 +270,7 @@ def interval_loss(
 
 
 @register_metric(
-    _negative_log_likelihood,
-    cost="n",
-    takes=("forecasts",),
-    chosen=False,
-    may_be_negative=True,
+    _negative_log_likelihood, cost="n", takes=("forecasts",), chosen=False, may_be_negative=True
 )
 def negative_log_likelihood(
     y_true: ArrayLike,

@@ -182,8 +182,8 @@ def interval_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------

@@ -18,12 +18,12 @@ from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
 from .._statistics.squared_error import (
     SquaredKernelError,
-    check_enough_for_estimator,
+    check_enough_for_estimation,
     has_negligible_pairs,
 )
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions
-from ._registry import RadiusRule, register_metric, select_options
+from ._registry import RadiusRule, register_metric, select_data, select_options
 from ._terms import Witness, make_square_witness, witness_terms
 
 CONDITIONAL_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {
@@ -37,7 +37,7 @@ KERNEL_OPTIONS: OptionsOf = {
     "multi_class": {"canonical": ("class_kernel",), "confidence": (), "classwise": ()},
 }
 _ESTIMATOR_OPTIONS: OptionsOf = {
-    "estimator": {"unbiased": (), "biased": (), "linear": (), "block": ("block_size",)},
+    "estimation": {"unbiased": (), "biased": (), "linear": (), "block": ("block_size",)},
     "method": {"exact": (), "fourier": ("n_components",)},
 }
 
@@ -60,10 +60,10 @@ def conditional_kernel(data: ClassData, kernel: str | Kernel, bandwidth: float |
 
 
 def _squared_error(data: ClassData, **options: Any) -> float:
-    estimator = options["estimator"]
-    if data.n_samples < _min_samples(estimator, options["block_size"]):
+    estimation = options["estimation"]
+    if data.n_samples < _min_samples(estimation, options["block_size"]):
         return np.nan  # there are no pairs
-    if estimator == "unbiased" and has_negligible_pairs(data):
+    if estimation == "unbiased" and has_negligible_pairs(data):
         return np.nan
     error = make_kernel_error(data, **options)
     return float(error(error.data.label[None, :])[0])
@@ -80,7 +80,7 @@ class _RootOfError(Statistic):
     """The kernel error of batches of labels, whose kernel is known once."""
 
     def __init__(self, data: ClassData, **options: Any) -> None:
-        self.error = SquaredKernelError(data, estimator="biased", **options)
+        self.error = SquaredKernelError(data, estimation="biased", **options)
         self.data, self.options = self.error.data, options
         self.supports = self.error.supports & {"any-order", "counts"}
 
@@ -93,26 +93,26 @@ class _RootOfError(Statistic):
         return np.sqrt(self.error(outcomes))
 
 
-def _min_samples(estimator: str, block_size: int | None) -> int:
-    """Return the smallest number of samples for which the estimator has a pair."""
-    if estimator == "biased":
+def _min_samples(estimation: str, block_size: int | None) -> int:
+    """Return the smallest number of samples for which the estimate has a pair."""
+    if estimation == "biased":
         return 1
-    return block_size if estimator == "block" and block_size is not None else 2
+    return block_size if estimation == "block" and block_size is not None else 2
 
 
 def _squared_kernel_calibration_error(data: ClassData, **options: Any) -> float | np.ndarray:
     all_options = KERNEL_OPTIONS | _ESTIMATOR_OPTIONS
     check_options_of(squared_kernel_calibration_error, all_options, options)
-    estimator, block_size = options["estimator"], options["block_size"]
-    check_enough_for_estimator(data, estimator, block_size)
-    check_fourier(options["method"], options["kernel"], estimator)
-    n_required = _min_samples(estimator, block_size)
-    needs = SampleRequirement(f"at least {n_required} samples", "use estimator='biased'")
+    estimation, block_size = options["estimation"], options["block_size"]
+    check_enough_for_estimation(data, estimation, block_size)
+    check_fourier(options["method"], options["kernel"], estimation)
+    n_required = _min_samples(estimation, block_size)
+    needs = SampleRequirement(f"at least {n_required} samples", "use estimation='biased'")
     return average_over_reductions(_squared_error, data, needs=needs, **options)
 
 
 def _kernel_error(data: ClassData, **options: Any) -> float:
-    square = _squared_error(data, estimator="biased", block_size=None, **options)
+    square = _squared_error(data, estimation="biased", block_size=None, **options)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -122,18 +122,18 @@ def _find_square_witness(
     kernel: str | Kernel,
     bandwidth: float | str,
     class_kernel: np.ndarray | None = None,
-    estimator: str = "unbiased",
+    estimation: str = "unbiased",
     method: str = "exact",
     takes_root: bool = False,
     **_: object,
 ) -> Witness | None:
-    is_unbiased = estimator == "unbiased"
-    if method != "exact" or not (is_unbiased or estimator == "biased"):
+    is_unbiased = estimation == "unbiased"
+    if method != "exact" or not (is_unbiased or estimation == "biased"):
         return None
     if is_unbiased and (data.square is not None or len(data.weight) < 2):
         return None
     error = SquaredKernelError(
-        data, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel, estimator=estimator
+        data, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel, estimation=estimation
     )
     if error.uses_sorted_algorithm:
         points, mass = data.pool_residuals()
@@ -183,7 +183,7 @@ def squared_kernel_calibration_error(
     labels: ArrayLike | None = None,
     kernel: str | Callable = "total-variation",
     bandwidth: float | Literal["median"] = "median",
-    estimator: Literal["unbiased", "biased", "linear", "block"] = "unbiased",
+    estimation: Literal["unbiased", "biased", "linear", "block"] = "unbiased",
     block_size: int | None = None,
     class_kernel: ArrayLike | None = None,
     method: Literal["exact", "fourier"] = "exact",
@@ -230,7 +230,7 @@ def squared_kernel_calibration_error(
         The ν of a named kernel. "median" is the median distance between predictions, but at least a
         tenth of the root mean square distance. Fix it to compare models.
 
-    estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
+    estimation : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Which pairs are averaged: all of different samples; also each sample with itself; the first
         with the second, the third with the fourth, and so on; or all within blocks. The last two
         depend on the order of the samples.
@@ -243,7 +243,7 @@ def squared_kernel_calibration_error(
         ``multi_class="canonical"`` only.
 
     method : {"exact", "fourier"}, default="exact"
-        "fourier" uses random features of a named kernel, in linear time, for the estimators
+        "fourier" uses random features of a named kernel, in linear time, for the estimates
         "unbiased" and "biased".
 
     n_components : int, default=200
@@ -258,8 +258,8 @@ def squared_kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -270,12 +270,12 @@ def squared_kernel_calibration_error(
     Raises
     ------
     ValueError
-        If there are not enough samples for the estimator; with "top-label", not in any class.
+        If there are not enough samples for the estimate; with "top-label", not in any class.
 
     Warns
     -----
     UndefinedMetricWarning
-        If the average leaves out a class that is predicted too rarely for the estimator.
+        If the average leaves out a class that is predicted too rarely for the estimate.
 
     See Also
     --------
@@ -292,13 +292,13 @@ def squared_kernel_calibration_error(
         \mathrm{biased} = \sum_{i,j} w_i w_j h_{ij}, \qquad
         \mathrm{unbiased} = \frac{\sum_{i \ne j} w_i w_j h_{ij}}{\sum_{i \ne j} w_i w_j}
 
-    (Table 1 of [1]_). For the unbiased estimator a weight of 2 is not the same as a sample that
+    (Table 1 of [1]_). For the unbiased estimate a weight of 2 is not the same as a sample that
     occurs twice. A callable with matrices for values has :math:`h_{ij} = r_i^\top k(p_i, p_j) r_j`;
     it must be positive semi-definite with :math:`k(s, t) = k(t, s)^\top`, without `class_kernel`.
 
     For two classes the number is twice that with residuals :math:`y_i - p_i`; "confidence" is twice
     the squared MMCE with ``kernel="total-variation"``, ``bandwidth=0.4`` and
-    ``estimator="biased"``.
+    ``estimation="biased"``.
 
     Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
     cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and "block"
@@ -317,12 +317,10 @@ def squared_kernel_calibration_error(
     >>> y_true, y_proba = [0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9]
     >>> squared_kernel_calibration_error(y_true, y_proba)
     -0.068...
-    >>> squared_kernel_calibration_error(y_true, y_proba, estimator="biased")
+    >>> squared_kernel_calibration_error(y_true, y_proba, estimation="biased")
     0.115...
     """
-    data = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
-    )
+    data = check_predictions(**select_data(locals()), multi_class=multi_class, on_device=True)
     return _squared_kernel_calibration_error(data, **select_options(locals()))
 
 
@@ -337,7 +335,7 @@ def _kernel_calibration_error(data: ClassData, **options: Any) -> float | np.nda
     cost="n²",
     largest=lambda options: math.sqrt(_max_square(options)),
     statistic=partial(_canonical_statistic, _RootOfError),
-    terms=witness_terms(partial(_find_square_witness, estimator="biased", takes_root=True)),
+    terms=witness_terms(partial(_find_square_witness, estimation="biased", takes_root=True)),
     supports_counts=True,
     radius=RadiusRule(
         lambda options: (math.sqrt(2), 2 * math.sqrt(2), 0.0),
@@ -405,8 +403,8 @@ def kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -439,16 +437,14 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
-    data = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, multi_class, on_device=True
-    )
+    data = check_predictions(**select_data(locals()), multi_class=multi_class, on_device=True)
     return _kernel_calibration_error(data, **select_options(locals()))
 
 
 def _joint_error(data: ClassData, kernel: str | Kernel, bandwidth: float | str) -> float:
     if kernel in ("linear", "linear-rbf"):
         kernel = conditional_kernel(data, kernel, bandwidth)
-    options = {"kernel": kernel, "bandwidth": bandwidth, "estimator": "unbiased"}
+    options = {"kernel": kernel, "bandwidth": bandwidth, "estimation": "unbiased"}
     return _squared_error(data, block_size=None, **options)
 
 
@@ -521,8 +517,8 @@ def joint_kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------
@@ -541,7 +537,7 @@ def joint_kernel_calibration_error(
 
     See Also
     --------
-    squared_kernel_calibration_error : Other kernels and estimators.
+    squared_kernel_calibration_error : Other kernels and estimates.
 
     Notes
     -----

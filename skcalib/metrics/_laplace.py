@@ -60,9 +60,8 @@ def _binning_square(
     """Return the mean of Σ_bins (Σ_{i ∈ bin} c_i)² over random bins, Algorithm 2."""
     points, mass = data.pool_residuals()
     total = 0.0
-    for width, shift in zip(
-        rng.gamma(shape=2, scale=bandwidth, size=n_draws), rng.uniform(size=n_draws), strict=True
-    ):
+    widths = rng.gamma(shape=2, scale=bandwidth, size=n_draws)
+    for width, shift in zip(widths, rng.uniform(size=n_draws), strict=True):
         is_first = first_of_ties(np.floor(points / width + shift))
         sums = np.add.reduceat(mass, np.flatnonzero(is_first))
         total += float(sums @ sums)
@@ -172,18 +171,18 @@ def laplace_kernel_calibration_error(
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
 
     method : {"exact", "subsample", "fourier", "binning"}, default="exact"
-        Exact, or one of the paper's random estimators, for comparison, each unbiased for the
+        Exact, or one of the paper's random estimates, for comparison, each unbiased for the
         square: random pairs of samples, random Fourier features, or bins of random width and shift.
 
     n_draws : int, default=None
-        Number of pairs, frequencies or partitions that a random estimator averages over. By default
+        Number of pairs, frequencies or partitions that a random estimate averages over. By default
         ten times the number of samples for "subsample", otherwise 100.
 
     squared : bool, default=False
         Return the square. That of "subsample" can be negative; its root is then 0.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the random estimators.
+        Seed of the random estimates.
 
     multi_class : {"confidence", "top-label", "classwise"} or Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
@@ -192,8 +191,8 @@ def laplace_kernel_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------

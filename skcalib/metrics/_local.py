@@ -11,7 +11,7 @@ from .._data import ForecastData, check_forecasts, check_given
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.drawing import draw_seed
 from .._inputs.options import OptionsOf, check_options_of
-from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, RandomState, StrOptions, num_samples, validate_params
 from .._inputs.warnings import warn_if_slow
 from .._numerics.pit import PitLaw, pit_laws
 from .._statistics.kernels import KERNELS, Kernel, kernel_values, median_bandwidth
@@ -229,13 +229,13 @@ def _local_calibration_error(
     query: ArrayLike | None,
     kernel: str | Kernel,
     bandwidth: float | str,
-    debias: bool,
+    estimation: str,
     average: str | None,
     signed: bool = False,
 ) -> float | np.ndarray:
     locations = _make_locations(data, query, kernel, bandwidth)
     root, debiased, *_ = _local_calibration(data, locations, [])
-    square = debiased if debias else root**2
+    square = debiased if estimation == "debiased" else root**2
     if average is None:
         return root_of_estimate(square, signed)
     share = data.weight if query is None else np.ones(len(square))
@@ -247,7 +247,7 @@ def _local_calibration_error(
     _KERNEL_CONSTRAINTS,
     cost="n²",
     takes=("forecasts",),
-    clips_square=lambda options: options["debias"],
+    clips_square=lambda options: options["estimation"] == "debiased",
 )
 def local_calibration_error(
     y_true: ArrayLike,
@@ -258,14 +258,14 @@ def local_calibration_error(
     sample_weight: ArrayLike | None = None,
     kernel: str | Kernel = "rbf",
     bandwidth: float | Literal["auto", "median"] = "auto",
-    debias: bool = False,
+    estimation: Literal["biased", "debiased"] = "biased",
     average: Literal["mean", "root-mean-square"] | None = "mean",
 ) -> float | np.ndarray:
     r"""Local calibration error (LCE): the quantile error among samples with similar features.
 
     It is 0 if, around every point, quantiles of all levels cover as they say. On samples of a
     calibrated forecast it is positive (biased upwards), the more so the smaller the bandwidth (see
-    `debias`).
+    `estimation`).
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ def local_calibration_error(
         samples, but at least a tenth of the root mean square distance; "auto" is that times
         :math:`n^{-1/(d+4)}` for d features and the effective number n of samples.
 
-    debias : bool, default=False
-        Subtract from the mean square gap around each point what the finite sample adds.
+    estimation : {"biased", "debiased"}, default="biased"
+        "debiased" subtracts from the mean square gap around each point what the finite sample adds;
         `sample_weight` then holds importance weights.
 
     average : {"mean", "root-mean-square"} or None, default="mean"
@@ -306,7 +306,7 @@ def local_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_points,)
-        Between 0 and 3^(−1/2); 0 is best. NaN at a point that no sample is near or, with `debias`,
+        Between 0 and 3^(−1/2); 0 is best. NaN at a point that no sample is near or, if "debiased",
         just one; averages leave these out.
 
     See Also
@@ -323,9 +323,9 @@ def local_calibration_error(
     .. math:: \Big(\int_0^1 \Big(\sum_i \omega_i 1[u_i \le p] - p\Big)^2 dp\Big)^{1/2},
 
     the :func:`quantile_calibration_error` with `norm="l2"` and these weights, which also explains
-    `debias`. "root-mean-square" averages the squares, and with `debias` clips only their mean at 0;
-    the "mean" is that of clipped roots. For n samples and m points the cost is :math:`O(m n)`, the
-    memory :math:`O(n)`.
+    "debiased". "root-mean-square" averages the squares, and if "debiased" clips only their mean at
+    0; the "mean" is that of clipped roots. For n samples and m points the cost is :math:`O(m n)`,
+    the memory :math:`O(n)`.
 
     References
     ----------
@@ -349,7 +349,7 @@ def local_calibration_error(
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     points = _all_features(query, given, sample_weight) if average is None else query
-    return _local_calibration_error(data, points, kernel, bandwidth, debias, average)
+    return _local_calibration_error(data, points, kernel, bandwidth, estimation, average)
 
 
 def _average_error(square: np.ndarray, share: np.ndarray, average: str, signed: bool) -> float:
@@ -367,7 +367,7 @@ def _all_features(query: Any, given: Any, sample_weight: Any) -> Any:
     """Return the query; by default the features of all samples, also of those of weight 0."""
     if query is not None or given is None or sample_weight is None:
         return query
-    return check_given(given, len(sample_weight))
+    return check_given(given, num_samples(sample_weight))
 
 
 def _make_locations(

@@ -29,12 +29,12 @@ _MAX_MATCHING_ENTRIES = 2**20
 def _distribution_matching_error(
     data: ForecastData | ClassData,
     *,
-    estimator: str,
+    estimation: str,
     random_state: RandomState = None,
     **options: Any,
 ) -> float:
-    standardize, seeds = estimator == "standardized", check_random_state(random_state)
-    options["estimator"] = "unbiased" if standardize else estimator
+    standardize, seeds = estimation == "standardized", check_random_state(random_state)
+    options["estimation"] = "unbiased" if standardize else estimation
     error = make_matching_error(data, MatchingOptions(**options), seeds)
     value = float(error(data.outcome[None])[0])
     if not standardize:
@@ -45,7 +45,7 @@ def _distribution_matching_error(
 
 def _matching_statistic(data: AnyData, *, random_state: Any = None, **options: Any) -> Any:
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
-    if options["estimator"] == "standardized" or not data.is_forecast:
+    if options["estimation"] == "standardized" or not data.is_forecast:
         return None
     return make_matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
@@ -72,7 +72,7 @@ def distribution_matching_error(
     bandwidth: float | Literal["median"] = "median",
     given_kernel: str | Callable = "rbf",
     given_bandwidth: float | Literal["median"] = "median",
-    estimator: Literal["unbiased", "biased", "standardized"] = "unbiased",
+    estimation: Literal["unbiased", "biased", "standardized"] = "unbiased",
     method: Literal["exact", "fourier"] = "exact",
     n_components: int = 200,
     random_state: RandomState = None,
@@ -142,7 +142,7 @@ def distribution_matching_error(
     given_bandwidth : "median" or float, default="median"
         The ν of `given_kernel`. "median" first divides each column by its standard deviation.
 
-    estimator : {"unbiased", "biased", "standardized"}, default="unbiased"
+    estimation : {"unbiased", "biased", "standardized"}, default="unbiased"
         The average over all pairs of different samples, or also over samples with themselves.
         "standardized" is the unbiased one divided by its standard deviation under calibration:
         values above 2 are rare.
@@ -164,7 +164,7 @@ def distribution_matching_error(
     See Also
     --------
     distribution_matching_witness : Where outcomes and forecasts differ.
-    squared_kernel_calibration_error : The same for classes, with more estimators.
+    squared_kernel_calibration_error : The same for classes, with more estimates.
     skcalib.hypothesis_tests.CalibrationTest : The p-value.
 
     Notes

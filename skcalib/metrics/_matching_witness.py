@@ -173,7 +173,7 @@ def distribution_matching_witness(
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     shared = select_arguments(locals(), _OWN)
-    options = MatchingOptions(calibration=calibration, estimator="biased", **shared)
+    options = MatchingOptions(calibration=calibration, estimation="biased", **shared)
     check_matching(data, options)
     error = MatchingError(data, **vars(options))
     grid = _outcomes(error) if y_grid is None else _check_grid(y_grid, "y_grid", 1)

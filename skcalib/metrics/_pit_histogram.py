@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
-from .._inputs.arrays import ArrayLike
+from .._inputs.annotations import DataFrame
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import Bins, Count, Interval, RandomState, validate_params
 from .._inputs.warnings import check_memory
@@ -76,7 +77,7 @@ class PITHistogram:
     band: Band | None
     error: float
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The bars as a data frame.
 
         Returns
@@ -85,8 +86,7 @@ class PITHistogram:
             One row for each bin, with the columns "start", "end" and "density"; and with a band
             "lower", "upper", "lower_of_all" and "upper_of_all".
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         columns = {"start": self.edges[:-1], "end": self.edges[1:], "density": self.density}
         if self.band is not None:
             columns |= self.band._asdict()
@@ -184,40 +184,30 @@ def pit_histogram(
             data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
         )
         # bars of different widths differ in how much they vary
-        has_equal_bins = np.ptp(np.diff(edges)) < _BIN_WIDTH_RTOL
-        band = band_of(
-            _densities(null_cdf, edges),
-            np.ones(len(density)),
-            confidence_level,
-            same_everywhere=is_uniform and has_equal_bins,
-        )
+        is_same = is_uniform and np.ptp(np.diff(edges)) < _BIN_WIDTH_RTOL
+        null, level = _densities(null_cdf, edges), confidence_level
+        band = band_of(null, np.ones(len(density)), level, same_everywhere=is_same)
     return PITHistogram(edges, density, band, _ERROR.measure(data))
 
 
 def make_quantile_curve(
     data: ForecastData,
-    kind: str,
+    level_type: str,
     levels: ArrayLike | None,
     confidence_level: float | None,
     n_resamples: int,
     random_state: RandomState,
 ) -> tuple[np.ndarray, np.ndarray, Band | None, float]:
     """Levels, the shares of outcomes that quantiles or intervals cover, their band, the error."""
-    error = _ERROR.measure(data, kind=kind, levels=levels)
-    positions = resolve_levels(data.forecast, kind, levels)
+    error = _ERROR.measure(data, level_type=level_type, levels=levels)
+    positions = resolve_levels(data.forecast, level_type, levels)
     positions = _GRID if positions is None else np.unique(positions)
-    folded = kind == "interval"
+    folded = level_type == "interval"
     law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)
     band = None
     if confidence_level is not None:
-        null_cdf = simulate_pit_cdf(
-            data,
-            positions,
-            n_resamples,
-            random_state,
-            folded=folded,
-            is_uniform=data.forecast.is_continuous,
-        )
+        law_options = {"folded": folded, "is_uniform": data.forecast.is_continuous}
+        null_cdf = simulate_pit_cdf(data, positions, n_resamples, random_state, **law_options)
         band = band_of(null_cdf, positions, confidence_level)
     return positions, pit_distribution(law, data.weight, positions), band, error
 
@@ -276,10 +266,8 @@ def simulate_pit_cdf(
         check_memory(needed, f"n_resamples={n_resamples}", "Choose fewer.")
         counts = generator.multinomial(n, shares / shares.sum(), size=n_resamples)
         return np.cumsum(counts[:, :-1], axis=1) / n
-    masses = [
-        np.bincount(np.searchsorted(levels, generator.random(n)), weight, len(levels) + 1)
-        for _ in range(n_resamples)
-    ]
+    cells = (np.searchsorted(levels, generator.random(n)) for _ in range(n_resamples))
+    masses = [np.bincount(cell, weight, len(levels) + 1) for cell in cells]
     return np.cumsum(np.array(masses)[:, :-1], axis=1)
 
 

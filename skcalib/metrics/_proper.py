@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Generic, Literal, cast
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,7 +17,8 @@ from .._data import (
     check_no_labels,
     check_predictions,
 )
-from .._inputs.arrays import ArrayLike
+from .._inputs.annotations import Value, annotate_each
+from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Average, Count, Label, RandomState, validate_params
@@ -27,6 +28,7 @@ from .._numerics.isotonic import isotonic_knots
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts import Forecast
+from ..forecasts._base import MAX_NUMBER
 from ..forecasts._thresholds import threshold_weighted_crps
 from ..lenses import Lens
 from ._reductions import average_over_reductions
@@ -54,7 +56,8 @@ def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.nda
     Uncertainty and score are exact. The score of the recalibrated forecasts is an integral over
     cells, from which the error that the same cells make for the forecasts themselves is taken off.
     """
-    forecast, value, weight = data.forecast, data.value, data.weight
+    forecast, weight = data.forecast, data.weight
+    value = check_numbers(data.value, "y_true", most=MAX_NUMBER)
     score = float(weight @ forecast.crps(value))
     points, mass = pool_ties(value, weight)
     if len(points) == 1:
@@ -107,7 +110,7 @@ def check_thresholds_known(data: ForecastData) -> None:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScoreDecomposition:
+class ScoreDecomposition(Generic[Value]):
     """A mean score and its parts: score = miscalibration − discrimination + uncertainty.
 
     Each part is a number, or an array of shape (n_classes,) with one number for each class.
@@ -141,14 +144,14 @@ class ScoreDecomposition:
     0.06
     """
 
-    miscalibration: float | np.ndarray
-    discrimination: float | np.ndarray
-    uncertainty: float | np.ndarray
-    score: float | np.ndarray
-    expected_miscalibration: float | np.ndarray | None = None
+    miscalibration: Value
+    discrimination: Value
+    uncertainty: Value
+    score: Value
+    expected_miscalibration: Value | None = None
 
     @property
-    def skill_score(self) -> Any:
+    def skill_score(self) -> Value:
         """1 − score / uncertainty, also called IPA or scaled Brier score; NaN if that is 0.
 
         What the predictions gain over the constant one, as a share of its score: 1 is best, 0 as
@@ -159,7 +162,7 @@ class ScoreDecomposition:
         score, uncertainty = np.asarray(self.score), np.asarray(self.uncertainty)
         with np.errstate(divide="ignore", invalid="ignore"):
             skill = np.where(uncertainty > 0, 1 - score / uncertainty, np.nan)
-        return skill if skill.ndim else float(skill)
+        return cast(Value, skill if skill.ndim else float(skill))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreDecomposition):
@@ -168,12 +171,9 @@ class ScoreDecomposition:
         return all(np.array_equal(*pair) for pair in pairs)
 
     def __repr__(self) -> str:
-        field_texts = (
-            f"{name}={np.array2string(np.asarray(value), precision=4)}"
-            for name, value in vars(self).items()
-            if value is not None
-        )
-        return f"{type(self).__name__}({', '.join(field_texts)})"
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        texts = (f"{k}={np.array2string(np.asarray(v), precision=4)}" for k, v in fields.items())
+        return f"{type(self).__name__}({', '.join(texts)})"
 
 
 def _score_decomposition(data: ClassData, score: str) -> np.ndarray:
@@ -206,6 +206,7 @@ def _append_null_mean(
     return np.append(decompose_data(data), np.mean(null))
 
 
+@annotate_each(ScoreDecomposition[np.ndarray])
 @validate_params({"n_resamples": [Count(0, 10**9)]})
 def score_decomposition(
     y_true: ArrayLike,
@@ -219,7 +220,7 @@ def score_decomposition(
     average: Average = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,
-) -> ScoreDecomposition:
+) -> ScoreDecomposition[float]:
     r"""Decompose a proper score into miscalibration, discrimination and uncertainty (CORP).
 
     The miscalibration is 0 if the predictions are their own isotonic recalibration on the sample.
@@ -257,8 +258,8 @@ def score_decomposition(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the predictions, for
@@ -338,9 +339,8 @@ def check_scored(
                 f"score={score!r} is for probabilities of classes; found a forecast of a number. "
                 "Pass score='crps'."
             )
-        return check_predictions(
-            y_true, y_pred, sample_weight, pos_label, labels, multi_class, names=names
-        )
+        labelled = y_true, y_pred, sample_weight, pos_label, labels, multi_class
+        return check_predictions(*labelled, names=names)
     check_no_labels(labels, pos_label)
     data = check_forecasts(
         y_true, y_pred, sample_weight=sample_weight, names=names, may_be_impossible=True

@@ -76,27 +76,32 @@ def divide_by_dof(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def _quantile_calibration_error(
     data: ForecastData,
     norm: str,
-    kind: str,
+    level_type: str,
     levels: ArrayLike | None,
-    debias: bool,
+    estimation: str,
     squared: bool,
     signed: bool = False,
 ) -> float:
-    check_gap_options(norm, debias, squared)
-    if debias and data.n_samples == 1:
+    if norm != "l2" and (estimation == "debiased" or squared):
+        name = "squared=True" if squared else "estimation='debiased'"
         raise ValueError(
-            "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "
-            "samples, or pass debias=False."
+            f"{name} needs norm='l2': it concerns the mean square gap; found norm={norm!r}. Pass "
+            f"norm='l2', or leave {name.partition('=')[0]} out."
         )
-    grid = resolve_levels(data.forecast, kind, levels)
+    if estimation == "debiased" and data.n_samples == 1:
+        raise ValueError(
+            "estimation='debiased' needs at least 2 samples; found 1 that carries weight. Collect "
+            "more samples, or pass estimation='biased'."
+        )
+    grid = resolve_levels(data.forecast, level_type, levels)
     bounds = data.forecast.pit_bounds(data.value)
-    law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
+    law, weight = pit_laws(*bounds, folded=level_type == "interval"), data.weight
     if grid is None:
         value = _CURVE_NORMS[norm](pit_curve(law, weight))
     else:
         gap = np.array([weight @ (pit_cdf(law, level) - level) for level in grid])
         value = _GRID_NORMS[norm](np.abs(gap))
-    if debias:
+    if estimation == "debiased":
         own_terms = pit_square_integrals(law) if grid is None else Gaps(law, grid).own_squares
         value = (value - weight**2 @ own_terms) / (1 - data.inverse_effective_size)
     return float(value if norm != "l2" or squared else root_of_estimate(value, signed))
@@ -108,7 +113,7 @@ def _quantile_calibration_error(
     takes=("forecasts",),
     largest=1.0,
     in_report=True,
-    clips_square=lambda options: options["debias"] and not options["squared"],
+    clips_square=lambda options: options["estimation"] == "debiased" and not options["squared"],
 )
 def quantile_calibration_error(
     y_true: ArrayLike,
@@ -116,17 +121,17 @@ def quantile_calibration_error(
     *,
     sample_weight: ArrayLike | None = None,
     norm: Literal["l1", "l2", "max"] = "l1",
-    kind: Literal["quantile", "interval"] = "quantile",
+    level_type: Literal["quantile", "interval"] = "quantile",
     levels: ArrayLike | None = None,
-    debias: bool = False,
+    estimation: Literal["biased", "debiased"] = "biased",
     squared: bool = False,
 ) -> float:
     r"""Quantile calibration error (QCE): how far quantiles and intervals miss their coverage.
 
     It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
     On samples of a calibrated forecast it is positive, of order :math:`n^{-1/2}` (biased upwards;
-    see `debias`). Forecasts too wide for some samples and too narrow for others can have an error
-    of 0.
+    see `estimation`). Forecasts too wide for some samples and too narrow for others can have an
+    error of 0.
 
     Parameters
     ----------
@@ -142,19 +147,19 @@ def quantile_calibration_error(
     norm : {"l1", "l2", "max"}, default="l1"
         Mean absolute gap, root mean square gap, or largest gap over the levels.
 
-    kind : {"quantile", "interval"}, default="quantile"
+    level_type : {"quantile", "interval"}, default="quantile"
         Levels of quantiles, or of central intervals.
 
     levels : array-like of shape (n_levels,), default=None
         Levels in [0, 1], which count equally. By default all levels between 0 and 1, exactly; for a
         :class:`~skcalib.forecasts.QuantileForecast` the levels that it has.
 
-    debias : bool, default=False
-        Subtract from the mean square gap what the finite sample adds. For `norm="l2"` only;
-        `sample_weight` then holds importance weights.
+    estimation : {"biased", "debiased"}, default="biased"
+        "debiased" subtracts from the mean square gap what the finite sample adds. For `norm="l2"`
+        only; `sample_weight` then holds importance weights.
 
     squared : bool, default=False
-        Return the mean square gap itself: unbiased with `debias`, and perhaps negative. For
+        Return the mean square gap itself: unbiased if "debiased", and perhaps negative. For
         `norm="l2"` only.
 
     Returns
@@ -186,8 +191,8 @@ def quantile_calibration_error(
     forecasts have only their own levels; for "interval", those of intervals between two of their
     quantiles, such as 0.8 of those at 0.1 and 0.9.
 
-    With `debias` the mean square gap is that of all pairs of different samples, which is unbiased.
-    Its root, clipped at 0, is still biased upwards.
+    With "debiased" the mean square gap is that of all pairs of different samples, which is
+    unbiased. Its root, clipped at 0, is still biased upwards.
 
     References
     ----------
@@ -207,21 +212,11 @@ def quantile_calibration_error(
     0.5
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-    return _quantile_calibration_error(data, norm, kind, levels, debias, squared)
-
-
-def check_gap_options(norm: str, debias: bool, squared: bool) -> None:
-    """Refuse `debias` and `squared` but for squared gaps."""
-    name = "debias" if debias else "squared"
-    if norm != "l2" and (debias or squared):
-        raise ValueError(
-            f"{name}=True needs norm='l2': it concerns the mean square gap; found norm={norm!r}. "
-            f"Pass norm='l2', or {name}=False."
-        )
+    return _quantile_calibration_error(data, norm, level_type, levels, estimation, squared)
 
 
 def resolve_levels(
-    forecast: Forecast, kind: str = "quantile", levels: ArrayLike | None = None
+    forecast: Forecast, level_type: str = "quantile", levels: ArrayLike | None = None
 ) -> np.ndarray | None:
     """Return the levels (m,), or None for all; those of the grid if the forecast has one."""
     if levels is not None:
@@ -231,11 +226,11 @@ def resolve_levels(
     grid = getattr(forecast, "levels", None)
     if grid is None:
         return levels
-    resolved = grid if kind == "quantile" else _interval_levels(grid)
+    resolved = grid if level_type == "quantile" else _interval_levels(grid)
     if len(resolved) == 0:
         raise ValueError(
-            "kind='interval' needs quantiles at two levels that sum to 1, the ends of a central "
-            f"interval; found the levels {format_values(grid)}. Pass kind='quantile'."
+            "level_type='interval' needs quantiles at two levels that sum to 1, the ends of a "
+            f"central interval; found the levels {format_values(grid)}. Pass level_type='quantile'."
         )
     if levels is None:
         return resolved
@@ -244,8 +239,8 @@ def resolve_levels(
     if unknown.any():
         raise ValueError(
             f"levels must be among those that the forecast has, {format_values(resolved)} for "
-            f"kind={kind!r}; found {levels[unknown][0]:.6g}. Leave levels out, or forecast "
-            "quantiles at more levels."
+            f"level_type={level_type!r}; found {levels[unknown][0]:.6g}. Leave levels out, or "
+            "forecast quantiles at more levels."
         )
     return nearest
 
@@ -347,10 +342,8 @@ def sharpness(
     interval_levels = np.array(_REPORTED_LEVELS) if interval_levels is None else interval_levels
     for level in interval_levels.tolist():
         check_coverage(level, "each of levels")
-    width = [
-        np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight)
-        for p in interval_levels
-    ]
+    intervals = map(forecast.interval, interval_levels)
+    width = [np.average(high - low, weights=weight) for low, high in intervals]
     std, entropy = (_mean_or_nan(method, weight) for method in (forecast.std, forecast.entropy))
     return Sharpness(interval_levels, np.array(width), std, entropy)
 

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._data import ClassData
-from .._inputs.scikit_learn import Average, Parallel, delayed
+from .._inputs.scikit_learn import Average, Parallel, delay
 from .._inputs.warnings import warn
 from ..lenses import Lens, _get_lens
 
@@ -39,7 +39,7 @@ def map_problems(
     if effective_n_jobs(n_jobs) == 1:  # joblib takes as long as the error of a few samples
         values = iter(list(measure_each(iter_data())))
     else:
-        measure = delayed(lambda problem: list(measure_each([problem])))
+        measure = delay(lambda problem: list(measure_each([problem])))
         tasks = map(measure, iter_data())
         values = chain.from_iterable(Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
     return [(name, weight, next(values) if exists else None) for name, weight, exists in names]
@@ -130,7 +130,9 @@ def average_each(
     for number, group in groupby(results, lambda result: result[0][0]):
         problems = [(name, weight, value) for (_, name), weight, value in group]
         averages.append(
-            problems[0][2] if is_single[number] else _average(problems, multi_class, average, needs)
+            problems[0][2]
+            if is_single[number] and average is not None
+            else _average(problems, multi_class, average, needs)
         )
     return averages
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, overload
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from .._data import AnyData, ClassData, ForecastData
+from .._inputs.annotations import Averaged, P
 from .._inputs.scikit_learn import (
     InvalidParameterError,
     StrOptions,
@@ -22,7 +23,7 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import Statistic
 
-PublicFunction = TypeVar("PublicFunction", bound=Callable)
+FloatFunction = TypeVar("FloatFunction", bound=Callable[..., float])
 
 # The arguments of metrics that are data, not options.
 _DATA = {"y_true", "y_proba", "y_forecast", "y_pred", "sample_weight", "labels"}
@@ -129,20 +130,17 @@ class Metric:
         """
         self.check_names(params)
         options = {**self.options, **params}
-        validate_parameter_constraints(
-            get_constraints(self.function), options, caller_name=self.name
-        )
+        constraints = get_constraints(self.function)
+        validate_parameter_constraints(constraints, options, caller_name=self.name)
         return options
 
     def check_names(self, params: Mapping[str, Any]) -> None:
         """Refuse data among a user's options, and arguments that the metric does not take."""
-        takes_any = any(
-            parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values()
-        )
+        kinds = {parameter.kind for parameter in self.parameters.values()}
         for name, value in params.items():
             if name != "pos_label" and is_data(name, value):
                 raise_data_in_params(name)
-            if name not in self.parameters and not takes_any:
+            if name not in self.parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
                 raise TypeError(
                     f"metric_params must be arguments of the metric; found {name!r}, while "
                     f"{self.name} takes {', '.join(self.parameters)}. Leave it out."
@@ -226,6 +224,9 @@ ALL_METRICS: dict[str, Metric] = {}
 METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
+# Functions of scikit-learn that are taken by their names wherever functions are.
+FOREIGN_METRICS = {loss.__name__: loss for loss in (brier_score_loss, log_loss, roc_auc_score)}
+
 # Measures that err on both sides of their best value: named for intervals and comparisons alone.
 SIGNED_METRICS: dict[str, Metric] = {}
 
@@ -238,10 +239,10 @@ def metrics_of_counts() -> list[str]:
 
 
 class MetricNames(StrOptions):
-    """Names, of metrics or other statistics, that an argument takes."""
+    """Names that an argument takes: of metrics, ours and scikit-learn's, or other statistics."""
 
     def __init__(self, argument: str, names: Iterable[str]):
-        super().__init__(set(names))
+        super().__init__({*names, *FOREIGN_METRICS})
         self.argument = argument
 
     def is_satisfied_by(self, value: object) -> bool:
@@ -262,6 +263,7 @@ def check_name(argument: str, name: str, available: Iterable[str], remedy: str) 
     symbol = f"({text.removeprefix('neg_')})".lower()
     similar = [name for name, entry in entries.items() if entry and entry.symbol.lower() == symbol]
     similar = sorted(similar) or get_close_matches(text, available, n=1, cutoff=0.7)
+    similar = similar or [n for n in available if n in FOREIGN_METRICS and n.startswith(f"{text}_")]
     if similar:
         rule, remedy = "the name of a metric", f"Did you mean {' or '.join(map(repr, similar))}?"
     else:
@@ -276,16 +278,30 @@ def format_metric_names(names: Iterable[str]) -> str:
     return ", ".join(map(str.rstrip, listed))
 
 
+class _Registration(Protocol):
+    """The decorator for functions of users, as type checkers see it."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: FloatFunction
+    ) -> FloatFunction: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, float | np.ndarray]
+    ) -> Averaged[P, float, np.ndarray]: ...
+
+
 def register_metric(
     compute: Callable[..., Any], constraints: dict | None = None, **registry_fields: Any
-) -> Callable[[PublicFunction], PublicFunction]:
+) -> _Registration:
     """Register a function for users as a metric, and check its parameters by the constraints.
 
     `compute` is the private function beside it, of checked data and all options. The fields are
     those of `Metric`.
     """
 
-    def register(function: PublicFunction) -> PublicFunction:
+    def register(function: Callable) -> Any:
         validated = validate_params(constraints)(function)
         entry = Metric(validated, compute, **registry_fields)
         _ALL_ENTRIES.append(entry)
@@ -321,35 +337,24 @@ def resolve_metric(
     :func:`functools.partial`, or if a positive class is named.
     """
     params = params or {}
+    metric = to_function(metric)
     entry = find_entry(metric)
-    if (
-        entry is None
-        or "pos_label" in params
-        or any(is_data(*argument) for argument in entry.fixed.items())
-    ):
-        shared: dict[str, Any] = {}
+    fixes_data = entry is not None and any(map(is_data, entry.fixed.keys(), entry.fixed.values()))
+    if entry is None or fixes_data or "pos_label" in params:
+        shared: dict[str, Any] = {"as_matrix": as_matrix, "weighted": weighted}
         if entry is not None:
             names = "chosen", "takes", "may_be_negative", "largest", "fixed"
-            shared = {name: vars(entry)[name] for name in names}
-        elif callable(metric) and is_mean_loss(partial(metric, **params)):
-            shared = {"chosen": False, "may_be_negative": False}
-        function: Any = entry.function if isinstance(metric, str) and entry else metric
-        callable_metric: Any = CallableMetric(
-            function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
-        )
+            shared |= {name: vars(entry)[name] for name in names}
+        elif is_mean_loss(partial(metric, **params)):
+            shared |= {"chosen": False, "may_be_negative": False}
+        callable_metric: Any = CallableMetric(metric, metric, "", **shared)
         return callable_metric, callable_metric.validate_options(params)
     return entry, entry.validate_options(params)
 
 
-def find_multi_class(metric: str | Callable, params: Mapping[str, Any] | None) -> Any:
-    """Return the lens, or its name, with which a metric is measured; None for its default."""
-    return find_arguments(metric, params).get("multi_class")
-
-
 def find_arguments(metric: str | Callable, params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the arguments of a metric that are given, or fixed by :func:`functools.partial`."""
-    fixed = {} if isinstance(metric, str) else unwrap_partial(metric)[1]
-    return fixed | dict(params or {})
+    return unwrap_partial(metric)[1] | dict(params or {})
 
 
 def is_mean_loss(metric: Callable) -> bool:
@@ -358,19 +363,24 @@ def is_mean_loss(metric: Callable) -> bool:
     return function in (log_loss, brier_score_loss) and fixed.get("normalize", True)
 
 
+def to_function(metric: str | Callable) -> Callable:
+    """Return the function of a name, which is ours or scikit-learn's."""
+    if not isinstance(metric, str):
+        return metric
+    return FOREIGN_METRICS.get(metric) or (ALL_METRICS | SIGNED_METRICS)[metric].function
+
+
 def find_entry(metric: str | Callable) -> Metric | None:
     """Return the entry of a metric: of its name, its function, or that with arguments fixed.
 
     It is None for a function that is not ours.
     """
-    if isinstance(metric, str):
-        return (ALL_METRICS | SIGNED_METRICS)[metric]
-    function, fixed = unwrap_partial(metric)
+    function, fixed = unwrap_partial(to_function(metric))
     entry = next((candidate for candidate in _ALL_ENTRIES if candidate.function is function), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
-def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
+def unwrap_partial(metric: object) -> tuple[Any, dict[str, Any]]:
     """Return the function itself, and the arguments that :func:`functools.partial` has fixed."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, partial):
@@ -395,6 +405,11 @@ def raise_data_in_params(name: str) -> NoReturn:
 def select_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a metric from its `locals()`: all but data, raw or checked."""
     return {name: arguments[name] for name in arguments if name not in _DATA and name != "data"}
+
+
+def select_data(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a metric from its `locals()`."""
+    return {name: arguments[name] for name in arguments if name in _DATA}
 
 
 def _free_parameters(metric: Callable) -> dict[str, inspect.Parameter]:

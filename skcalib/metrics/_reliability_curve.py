@@ -10,7 +10,8 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from .._data import ClassData, check_predictions
-from .._inputs.arrays import ArrayLike
+from .._inputs.annotations import DataFrame
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.options import OptionsOf, check_edges, check_options_of, select_arguments
 from .._inputs.scikit_learn import Bins, Count, Interval, Label, RandomState, validate_params
 from .._numerics.isotonic import isotonic_knots
@@ -156,7 +157,7 @@ class ReliabilityCurve:
     x_label: str = "predicted probability"
     decomposition: Any = None
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The knots as a data frame.
 
         Returns
@@ -165,8 +166,7 @@ class ReliabilityCurve:
             The columns "predicted" and "observed"; "share", "start" and "end" of bins; and "low"
             and "high", the band at the knots.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         columns = {"predicted": self.predicted, "observed": self.observed}
         if self.share is not None and self.ends is not None:
             columns |= {"share": self.share, "start": self.ends[0], "end": self.ends[1]}
@@ -224,10 +224,8 @@ class CurveMethod(ABC):
         if kind == "confidence":
             return ReliabilityBand(self.positions, *self.bounds(self.label, tail), kind, level)
         generator = np.random.default_rng(random_state.randint(2**31 - 1))
-        curves = [
-            self.curve_at_bands(self.predictions.simulate_outcomes(generator, 1)[0])
-            for _ in range(n_resamples)
-        ]
+        draw = self.predictions.simulate_outcomes
+        curves = [self.curve_at_bands(draw(generator, 1)[0]) for _ in range(n_resamples)]
         lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
         return ReliabilityBand(self.positions, lower, upper, kind, level)
 
@@ -383,19 +381,14 @@ def make_curve(
     return ReliabilityCurve(
         predicted,
         observed,
-        share=method.share,
-        ends=method.ends,
         band=method.band(**band_options),
         edges=edges,
         events=events,
         others=nonevents,
-        error=method.error,
-        measure=method.measure,
         gap=method.gap(),
-        names=problem.names,
-        title=problem.title,
-        x_label=problem.x_label,
         decomposition=decomposition,
+        **{name: getattr(method, name) for name in ("share", "ends", "error", "measure")},
+        **select_arguments(vars(problem), ("names", "title", "x_label")),
     )
 
 
@@ -520,11 +513,6 @@ def reliability_curve(
     data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     problem = Problem.whole(data)
     error = make.error_of(problem.predictions, **options)
-    return make_curve(
-        problem,
-        make(problem.predictions, error, "linear", **options),
-        kind=band,
-        level=confidence_level,
-        n_resamples=n_resamples,
-        random_state=check_random_state(random_state),
-    )
+    curve = make(problem.predictions, error, "linear", **options)
+    drawing = {"n_resamples": n_resamples, "random_state": check_random_state(random_state)}
+    return make_curve(problem, curve, kind=band, level=confidence_level, **drawing)

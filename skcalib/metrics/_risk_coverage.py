@@ -1,12 +1,12 @@
 """Risk–coverage curves: how often the most confident predictions are wrong."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from .._data import check_predictions
-from .._inputs.arrays import ArrayLike
+from .._inputs.annotations import DataFrame
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.scikit_learn import Label, validate_params
 from .._numerics.reliability import rate_bounds
 
@@ -49,7 +49,7 @@ class RiskCoverageCurve:
     upper: np.ndarray
     area: float
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """The curve as a data frame.
 
         Returns
@@ -58,8 +58,7 @@ class RiskCoverageCurve:
             One row for each threshold, with the columns "threshold", "coverage", "risk", "lower"
             and "upper"; ``frame.plot("coverage", ["risk", "lower", "upper"])`` draws it.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         return pd.DataFrame(vars(self)).drop(columns="area")
 
 

@@ -7,17 +7,20 @@ import numpy as np
 import sklearn.metrics
 from sklearn.base import BaseEstimator
 
+from .._inputs.annotations import Scorer as ScorerLike
 from .._inputs.arrays import format_value
 from .._inputs.scikit_learn import Scorer, find_shared_cache, validate_params
 from .._inputs.warnings import warn
 from ..forecasts import get_forecast
 from ._registry import (
     ALL_METRICS,
+    FOREIGN_METRICS,
     Metric,
     check_name,
+    find_arguments,
     find_entry,
-    find_multi_class,
     resolve_metric,
+    to_function,
     unwrap_partial,
 )
 
@@ -36,13 +39,10 @@ class _ClassAwareScorer(Scorer):
         self, method_caller: Callable, estimator: BaseEstimator, X: Any, y_true: Any, **kwargs: Any
     ) -> float:
         arguments = self._kwargs.keys() | kwargs.keys()
-        multi_class = find_multi_class(self._score_func, self._kwargs | kwargs)
-        if (
-            "labels" in self._metric.parameters
-            and not arguments & {"labels", "pos_label"}
-            and hasattr(estimator, "classes_")
-            and not getattr(multi_class, "needs_indicator", False)
-        ):
+        multi_class = find_arguments(self._score_func, self._kwargs | kwargs).get("multi_class")
+        are_fixed = arguments & {"labels", "pos_label"} or not hasattr(estimator, "classes_")
+        has_indicator = getattr(multi_class, "needs_indicator", False)
+        if "labels" in self._metric.parameters and not are_fixed and not has_indicator:
             kwargs = kwargs | {"labels": estimator.classes_}
         return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
@@ -77,7 +77,7 @@ def make_scorer(
     response_method: str | list[str] | tuple[str, ...] | None = None,
     greater_is_better: bool | None = None,
     **kwargs: Any,
-) -> Scorer:
+) -> ScorerLike:
     """Make a scorer from a metric of probabilities or forecasts.
 
     As :func:`sklearn.metrics.make_scorer`. A metric that takes `labels` gets the classes of the
@@ -129,8 +129,8 @@ def make_scorer(
     (5,)
     """
     if not callable(score_func):
-        check_name("score_func", score_func, ALL_METRICS, "Pass one of these, or a function.")
-        score_func = ALL_METRICS[score_func].function
+        check_name("score_func", score_func, ALL_METRICS | FOREIGN_METRICS, "Pass one of these.")
+        score_func = to_function(score_func)
     entry = find_entry(score_func)
     sign = _find_sign(score_func, entry, greater_is_better)
     check_response_method(response_method)
@@ -170,7 +170,7 @@ def _find_sign(
     return 1 if greater_is_better else -1
 
 
-def get_scorer(scoring: str) -> Scorer:
+def get_scorer(scoring: str) -> ScorerLike:
     """Get a ready-made scorer by name.
 
     Parameters
@@ -198,19 +198,18 @@ def get_scorer(scoring: str) -> Scorer:
     """
     if isinstance(scoring, str) and scoring in sklearn.metrics.get_scorer_names():
         return sklearn.metrics.get_scorer(scoring)
-    check_name(
-        "scoring", scoring, get_scorer_names(), "Any metric becomes a scorer with make_scorer."
-    )
+    remedy = "Any metric becomes a scorer with make_scorer."
+    check_name("scoring", scoring, get_scorer_names(), remedy)
     return make_scorer(scoring.removeprefix("neg_"))
 
 
 @validate_params()
-def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> list[str]:
+def get_scorer_names(*, takes: Literal["classes", "forecasts"] | None = None) -> list[str]:
     """Names of the ready-made scorers.
 
     Parameters
     ----------
-    kind : {"classes", "forecasts"}, default=None
+    takes : {"classes", "forecasts"}, default=None
         Only those that work for all classifiers, or for all forecasts of a number. None means all.
 
     Returns
@@ -228,8 +227,8 @@ def get_scorer_names(*, kind: Literal["classes", "forecasts"] | None = None) -> 
         f"neg_{name}"
         for name, entry in ALL_METRICS.items()
         # the default loss of decisions is that of classes: forecasts need one of their own
-        if kind is None
-        or (kind in entry.takes and (kind, entry.options.get("loss")) != ("forecasts", "zero-one"))
+        if takes in (None, *entry.takes)
+        and (takes, entry.options.get("loss")) != ("forecasts", "zero-one")
     )
 
 

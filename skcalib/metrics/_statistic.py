@@ -32,7 +32,7 @@ _KERNEL_ERRORS = {
 }
 
 # Options of the omnibus, which are those of its kernel error.
-_OF_OMNIBUS = ("kernel", "bandwidth", "class_kernel", "estimator")
+_OF_OMNIBUS = ("kernel", "bandwidth", "class_kernel", "estimation")
 
 
 def make_statistic(
@@ -154,11 +154,11 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
             "statistic that takes them, such as statistic='skce'."
         )
     judged = ALL_METRICS[_KERNEL_ERRORS["classes"]].validate_options(options)
-    if judged["estimator"] in ("linear", "block"):
+    if judged["estimation"] in ("linear", "block"):
         raise ValueError(
-            "estimator must be 'unbiased' or 'biased' for statistic='omnibus', whose other "
+            "estimation must be 'unbiased' or 'biased' for statistic='omnibus', whose other "
             f"components do not depend on the order of the samples; found "
-            f"{judged['estimator']!r}. Use statistic='skce'."
+            f"{judged['estimation']!r}. Use statistic='skce'."
         )
     return {name: judged[name] for name in _OF_OMNIBUS}
 
@@ -196,9 +196,7 @@ def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
     """Metrics of classes take no forecasts, and most metrics of forecasts no classes."""
     if kind in metric.takes:
         return
-    suitable = sorted(
-        metric_name for metric_name, entry in ALL_METRICS.items() if kind in entry.takes
-    )
+    suitable = sorted(entry.name for entry in ALL_METRICS.values() if kind in entry.takes)
     remedy = {
         "forecasts": "A metric of classes takes y > t and forecast.sf(t).",
         "classes": "Forecasts of a number are made with skcalib.forecasts.",

@@ -13,7 +13,7 @@ from .._inputs.probabilities import check_outcomes_by_model
 from .._inputs.scikit_learn import Label
 from .._numerics.logits import PROPER_LOSSES
 from ._binned import expected_calibration_error
-from ._registry import METRICS, check_name, resolve_metric
+from ._registry import METRICS, MetricNames, resolve_metric
 from ._statistic import check_metric_fits
 
 
@@ -125,8 +125,7 @@ def metric_table(
     weighted = sample_weight is not None
     for title, column in columns.items():
         metric = title if column is None else column
-        if isinstance(metric, str):
-            check_name("metrics", metric, METRICS, "Pass one of them, or a function.")
+        MetricNames("metrics", METRICS).is_satisfied_by(metric)
         table[title] = []
         for data, as_matrix in checked:
             entry, options = resolve_metric(metric, as_matrix=as_matrix, weighted=weighted)

@@ -114,9 +114,8 @@ def _join_problems(
     if 2 * len(row) > MAX_POSSIBLE:
         return MetricTerms(weight, observed, None, None, row)
     possible = shift[problem] + np.concatenate([terms.possible for terms in entries])
-    return MetricTerms(
-        weight, observed, possible, np.concatenate([terms.proba for terms in entries]), row
-    )
+    proba = np.concatenate([terms.proba for terms in entries])
+    return MetricTerms(weight, observed, possible, proba, row)
 
 
 def _to_terms(data: ClassData, witness: Witness) -> MetricTerms:
@@ -136,7 +135,7 @@ def make_square_witness(
 ) -> Witness:
     """Return the witness of Σ_i w_i ⟨product_i, r_i⟩, or of its root, for the residuals r.
 
-    The product with the i-th sample is a sum over all j. If the estimator is unbiased, it is one
+    The product with the i-th sample is a sum over all j. If the estimate is unbiased, it is one
     over all j ≠ i, and is divided by Σ_{i≠j} w_i w_j. One more sample enters twice, as i and as j.
     """
     total = 1 - data.inverse_effective_size if is_unbiased else 1.0

@@ -1,8 +1,8 @@
 """The general form of the calibration errors: a supremum over a class of weight functions."""
 
 import os
-import warnings
 from functools import cache
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +30,8 @@ _SMOOTH_CLASSES = (SMOOTH, Bounded() & Lipschitz())
 
 # The smallest tolerances that HiGHS takes. By default constraints may be missed by 1e-7.
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+_LICENCE_LOCK = Lock()
 
 
 def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
@@ -87,22 +89,24 @@ def _solve(problem: Any, function_class: FunctionClass) -> None:
 
     # with a linear objective, a program that CVXPY calls quadratic is linear
     is_linear = problem.is_qp() and "HIGHS" in cvxpy.installed_solvers()
-    options = {"solver": "HIGHS", **HIGHS_OPTIONS} if is_linear else {"solver": "CLARABEL"}
     if is_linear:
-        _silence_licence()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the status says it all
-        try:
-            problem.solve(**options)
-            status = problem.status
-        except cvxpy.DCPError as error:
-            raise ValueError(
-                f"function_class must have convex constraints; found those of {function_class!r}, "
-                f"which CVXPY does not recognise as convex: {error}"
-            ) from error
-        except cvxpy.SolverError as error:
-            status = str(error)
+        with _LICENCE_LOCK:  # or a second thread would take nowhere for the standard output
+            _silence_licence()
+    solver, options = ("HIGHS", dict(HIGHS_OPTIONS)) if is_linear else ("CLARABEL", {})
+    try:  # in steps, as Problem.solve warns of what the status says
+        program, chain, inverse_data = problem.get_problem_data(solver, solver_opts=options)
+        result = chain.solve_via_data(problem, program, solver_opts=options)
+        solution = chain.invert(result, inverse_data)
+        status = solution.status
+    except cvxpy.DCPError as error:
+        raise ValueError(
+            f"function_class must have convex constraints; found those of {function_class!r}, "
+            f"which CVXPY does not recognise as convex: {error}"
+        ) from error
+    except cvxpy.SolverError as error:
+        status = str(error)
     if status == "optimal":
+        problem.unpack(solution)
         return
     if status == "unbounded":
         raise ValueError(
@@ -180,8 +184,8 @@ def weighted_calibration_error(
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the values
-        of all classes. A class never predicted is NaN, and left out.
+        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
+        of all values, also of one. A class never predicted is NaN, and left out.
 
     Returns
     -------

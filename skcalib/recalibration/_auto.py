@@ -1,9 +1,8 @@
 """The choice among recalibrators by cross-validation."""
 
-import warnings
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
@@ -11,18 +10,20 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import BaseCrossValidator
 
 from .._data import AnyData, ClassData
+from .._inputs.annotations import CrossValidator
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
     BaseComposition,
     HasMethods,
     IntegerInterval,
     Parallel,
-    delayed,
+    delay,
+    estimator_class,
     fit_context,
 )
+from .._inputs.warnings import record_warnings, warn
 from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
 from ._base import Recalibrator, is_smooth
@@ -73,7 +74,7 @@ _ORDER_PRESERVING = [
 ]
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
@@ -231,9 +232,8 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
     ensemble: bool = True
     keep_order: bool = False
     trees: bool = True
-    cv: int | BaseCrossValidator | Iterable = 5
+    cv: CrossValidator = 5
     n_jobs: int | None = None
-    labels: ArrayLike | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters of this object and of the candidates.
@@ -326,17 +326,17 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         units = UnitSums(data.weight, data.groups, data.squares)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
         averages = self.ensemble and not data.is_forecast
-        losses = CrossValidation(
+        loss, probas, neighbours = CrossValidation(
             examples, fold, scoring, self.n_jobs, units if averages else None, keeps_proba
         ).find_losses(list(candidates.values()))
-        weight = self._weigh(list(candidates), losses.loss, data, units, fold)
+        weight = self._weigh(list(candidates), loss, data, units, fold)
         if trees is not None and not data.is_forecast:
-            weight, tree_proba = self._mix_trees(trees, weight, losses.loss, data, units, fold)
-            losses.proba.append(tree_proba)
-        self._fit_selected(candidates, trees, weight, examples, losses.neighbours)
+            weight, tree_proba = self._mix_trees(trees, weight, loss, data, units, fold)
+            probas.append(tree_proba)
+        self._fit_selected(candidates, trees, weight, examples, neighbours)
         if not keeps_proba:
             return None
-        average = sum(w * p for w, p in zip(weight, losses.proba, strict=True) if w > 0)
+        average = sum(w * p for w, p in zip(weight, probas, strict=True) if w > 0)
         return average + self.uniform_share_ / len(self.classes_)
 
     def _choose_candidates(
@@ -418,10 +418,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         share = likeliest_share(average, label_proba, data.weight * units.effective_size)
         self.uniform_share_ *= 1 - share
         self.results_, _ = summarize_losses(
-            [*self.results_["name"], "trees"],
-            np.vstack([loss, -np.log(label_proba)]),
-            units,
-            fold,
+            [*self.results_["name"], "trees"], np.vstack([loss, -np.log(label_proba)]), units, fold
         )
         return np.append((1 - share) * weight, share), proba
 
@@ -499,14 +496,6 @@ def average_weights(loss: np.ndarray, units: UnitSums, order: np.ndarray) -> np.
     return total / total.sum()
 
 
-class CandidateLosses(NamedTuple):
-    """The losses of candidates (c, n), their probabilities (n, K), and their latest fits."""
-
-    loss: np.ndarray
-    proba: list[np.ndarray]
-    neighbours: list[Any]
-
-
 class CrossValidation(NamedTuple):
     """The data and folds on which candidates are fitted and scored, one fold left out in turn."""
 
@@ -517,11 +506,11 @@ class CrossValidation(NamedTuple):
     units: UnitSums | None  # None if none stops early
     keeps_proba: bool
 
-    def find_losses(self, candidates: list[Any]) -> CandidateLosses:
-        """Return the losses of all samples under each candidate, fitted without their fold.
+    def find_losses(self, candidates: list[Any]) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
+        """Return the losses (c, n) of all samples under candidates fitted without their fold.
 
-        The probabilities are empty unless `keeps_proba`. The neighbours are fits from which later
-        ones may start, or None.
+        Also return the probabilities of each candidate (n, K), empty unless `keeps_proba`, and
+        neighbours: fits from which later ones may start, or None.
 
         If there are `units`, dominated candidates stop after a fold; their losses in further folds
         are NaN. Of two classes, all candidates but the first one are mixed with equal probabilities
@@ -546,7 +535,7 @@ class CrossValidation(NamedTuple):
             pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
             groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
             results = Parallel(n_jobs=self.n_jobs)(
-                delayed(self._fit_without)(
+                delay(self._fit_without)(
                     fold == k, candidates[c], neighbours[c], uniform * bool(c), bool(base)
                 )
                 for c, *base in groups
@@ -557,7 +546,7 @@ class CrossValidation(NamedTuple):
                     proba[c, fold == k] = fold_proba
             if units is not None:
                 running = running[~is_dominated(losses[running], units, fold <= k)]
-        return CandidateLosses(losses, list(proba), neighbours)
+        return losses, list(proba), neighbours
 
     def _fit_without(
         self, test: np.ndarray, model: Any, neighbour: Any, uniform: float, with_base: bool
@@ -567,9 +556,12 @@ class CrossValidation(NamedTuple):
         Also return the fit if the next one can start from it, else None. With `with_base`, return
         all this for its base, too.
         """
-        with warnings.catch_warnings():  # a selected fit without an optimum warns once more
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted = self.examples.fit_clone(model, ~test, warm_start_from=neighbour)
+        fitted, record = record_warnings(
+            self.examples.fit_clone, model, ~test, warm_start_from=neighbour
+        )
+        for message, category in record:
+            if category is not ConvergenceWarning:  # a selected fit without an optimum warns again
+                warn(message, category)
         results = []
         for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:
             loss, proba = self.examples.losses(recalibrator, test, self.scoring, uniform)

@@ -6,12 +6,11 @@ from dataclasses import replace
 from functools import cache
 from inspect import signature
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -20,14 +19,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._data import (
-    ClassData,
-    Data,
-    ForecastData,
-    check_fit_input,
-    check_forecasts,
-    count_groups,
-)
+from .._data import ClassData, Data, ForecastData, check_fit_input, check_forecasts, count_groups
+from .._inputs.annotations import BaseEstimator, ClassifierMixin, TransformerMixin
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.scikit_learn import (
@@ -36,14 +29,12 @@ from .._inputs.scikit_learn import (
     IntegerInterval,
     Interval,
     clone_instance,
+    estimator_class,
     fit_context,
 )
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, row_sums, to_numpy
-from .._numerics.logits import (
-    log_probabilities,
-    smallest_known_probability,
-)
+from .._numerics.logits import log_probabilities, smallest_known_probability
 from ..forecasts import Forecast, as_forecast
 from ._maps import PerClass, Pieces
 from ._modules import make_module
@@ -69,6 +60,7 @@ _threads = cache(ThreadpoolController)
 _MIN_CLASSES_FOR_THREADS = 256
 
 
+@estimator_class(kw_only=True)
 class Recalibrator(
     CheckedParameters, ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta
 ):
@@ -76,11 +68,13 @@ class Recalibrator(
 
     _parameter_constraints = RECALIBRATOR_CONSTRAINTS
 
+    labels: ArrayLike | None = None
+
     # True if the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
 
     # True if X holds logits.
-    _expects_logits: Any = False
+    _expects_logits: ClassVar[Any] = False
 
     # True inside another recalibrator, which has warned of missing classes already.
     _is_nested = False
@@ -93,24 +87,21 @@ class Recalibrator(
 
     # True if `fit` can start from a fit to almost the same samples, which is `_neighbour` then.
     _starts_near = False
-    _neighbour: Any = None
+    _neighbour: ClassVar[Any] = None
 
     # The recalibrator that is fitted first to the same samples, as `base_`.
-    _base_recalibrator: Any = None
+    _base_recalibrator: ClassVar[Any] = None
 
     # During a fit inside of another object: the groups (n,) of its samples, which lower the
     # effective number of samples, and the blocks (n,) that no fold divides.
-    _outer_groups: np.ndarray | None = None
-    _outer_blocks: np.ndarray | None = None
+    _outer_groups: ClassVar[np.ndarray | None] = None
+    _outer_blocks: ClassVar[np.ndarray | None] = None
 
     # If the outer fit has estimated it: the ratio (n,) of `squares` of each sample to w².
-    _outer_inflation: np.ndarray | None = None
+    _outer_inflation: ClassVar[np.ndarray | None] = None
 
     # True if tensors stay on their device, at `fit` and afterwards.
     _fits_on_device = _maps_on_device = False
-
-    def __init__(self, *, labels: ArrayLike | None = None) -> None:
-        self.labels = labels
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -314,9 +305,7 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
 
 
 def count_outer_groups(
-    recalibrator: "Recalibrator | ForecastRecalibrator",
-    data: Data,
-    sample_weight: ArrayLike | None,
+    recalibrator: "Recalibrator | ForecastRecalibrator", data: Data, sample_weight: ArrayLike | None
 ) -> Data:
     """Let the groups of the outer fit, if several, lower the effective number of samples."""
     groups, inflation = recalibrator._outer_groups, recalibrator._outer_inflation

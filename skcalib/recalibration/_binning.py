@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike, format_values
-from .._inputs.scikit_learn import HasMethods, RandomState
+from .._inputs.arrays import format_values
+from .._inputs.scikit_learn import HasMethods, RandomState, estimator_class
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clip_proba, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
@@ -93,7 +93,7 @@ class IntervalMap:
         return index
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
@@ -215,7 +215,6 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     random_shift: bool = False
     random_state: RandomState = None
     pseudo_count: float = 1.0
-    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         check_random_shift(self.strategy, self.random_shift)
@@ -323,11 +322,8 @@ class Steps(NamedTuple):
     cuts: np.ndarray  # (B - 1,)
     values: np.ndarray  # (B,)
 
-    def evaluate(self, points: np.ndarray) -> np.ndarray:
-        return self.values[np.searchsorted(self.cuts, points, side="right")]
 
-
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class ScalingBinningRecalibrator(Recalibrator):
     r"""Recalibration by a smooth map, whose results are replaced by means of bins.
 
@@ -413,7 +409,6 @@ class ScalingBinningRecalibrator(Recalibrator):
     recalibrator: Any = None
     _: KW_ONLY
     n_bins: int = 15
-    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         classes, weight = data.classes, data.weight
@@ -442,9 +437,10 @@ class ScalingBinningRecalibrator(Recalibrator):
         return Steps(cuts_before(points, start), np.add.reduceat(mass * points, start) / total)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        return one_vs_rest(
-            lambda results, steps: steps.evaluate(results), self.maps_, self._smooth_results(proba)
-        )
+        def evaluate(results: np.ndarray, steps: Steps) -> np.ndarray:
+            return steps.values[np.searchsorted(steps.cuts, results, side="right")]
+
+        return one_vs_rest(evaluate, self.maps_, self._smooth_results(proba))
 
     def _state_map(self) -> Composition:
         pieces = [Pieces(np.append(0.0, cuts), values, 0 * values) for cuts, values in self.maps_]

@@ -1,11 +1,10 @@
 """Checks of the parameters of meta-estimators: estimators, folds, subgroups."""
 
 import reprlib
-from collections.abc import Callable, Container
+from collections.abc import Container
 from difflib import get_close_matches
-from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
 from ._base import find_needed_arguments, is_order_preserving
 from ._registry import FORECAST_RECALIBRATORS, RECALIBRATORS
-
-Class = TypeVar("Class", bound=type)
 
 # Class names that messages suggest, by the method that is needed; the first one by default.
 _SUGGESTED_NAMES = {
@@ -143,27 +140,6 @@ def check_cv_is_no_string(owner: Any) -> None:
         f"The 'cv' parameter of {type(owner).__name__} must be a number of folds, a splitter or an "
         f"iterable of splits; found {owner.cv!r}. {remedy}"
     )
-
-
-def reject_method_argument(remedy: Callable[[Any], str]) -> Callable[[Class], Class]:
-    """Decorator of a class: `__init__` refuses scikit-learn's argument `method`, with a remedy."""
-
-    def decorate(estimator: Class) -> Class:
-        init = cast(Any, estimator).__init__
-
-        @wraps(init)
-        def init_without_method(self: Any, *args: Any, **params: Any) -> None:
-            if "method" in params:
-                raise TypeError(
-                    f"{type(self).__name__} has no argument method; found "
-                    f"method={params['method']!r}. Pass {remedy(params['method'])}."
-                )
-            init(self, *args, **params)
-
-        estimator.__init__ = init_without_method  # type: ignore[misc]
-        return estimator
-
-    return decorate
 
 
 def check_supports_arguments(recalibrator: Any, arguments: dict[str, Any], method: str) -> None:

@@ -1,23 +1,23 @@
 """A classifier whose probabilities are recalibrated."""
 
 import itertools
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.annotations import ClassifierMixin, CrossValidator, Estimator
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import fit_context, select_columns
+from .._inputs.scikit_learn import estimator_class, fit_context, select_columns
 from .._numerics.array_api import to_numpy
 from .._numerics.logits import log_probabilities, softmax_in_place
 from ._base import clone_for, is_smooth
-from ._checks import reject_method_argument, suggest_recalibrator, take_row_arguments
+from ._checks import take_row_arguments
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 from ._folds import check_partition, fit_with_units
 from ._responses import align_proba
@@ -29,8 +29,7 @@ from ._scores import accuracy
 _MAX_ENTRIES_OF_ONE_CALL = 2**16
 
 
-@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name)}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
     """A classifier whose probabilities are recalibrated by cross-fitting.
 
@@ -144,11 +143,11 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
 
     _recalibrator_method, _by_example = "predict_proba", "predict_proba(X, by=...)"
 
-    estimator: BaseEstimator
-    recalibrator: BaseEstimator | None = None
+    estimator: Estimator
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     response_method: Literal["predict_proba", "decision_function"] = "predict_proba"
-    cv: Any = 5
+    cv: CrossValidator = 5
     ensemble: bool | Literal["auto", "nested"] = "auto"
     by: Columns | None = None
     given: ArrayLike | None = None
@@ -201,8 +200,7 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
-            check_labels_of_frozen(self.classes_, self.estimator)
-            self.classes_ = to_numpy(self.estimator.classes_)
+            self.classes_ = check_labels_of_frozen(self.classes_, self.estimator)
         check_has_two_classes(self.classes_)
         if weight is not None and not frozen:
             check_has_two_classes(np.unique(y[weight > 0]), " in samples of positive weight")
@@ -389,8 +387,8 @@ class RecalibratedClassifier(ClassifierMixin, ClassifierCrossFitting):
         return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
 
 
-def check_labels_of_frozen(observed: np.ndarray, estimator: BaseEstimator) -> None:
-    """Refuse labels that a fitted classifier does not know."""
+def check_labels_of_frozen(observed: np.ndarray, estimator: FrozenEstimator) -> np.ndarray:
+    """Return the classes of a fitted classifier; refuse labels that it does not know."""
     classes = to_numpy(estimator.classes_)
     unknown = sorted(set(observed.tolist()) - set(classes.tolist()), key=str)
     if unknown:
@@ -398,9 +396,10 @@ def check_labels_of_frozen(observed: np.ndarray, estimator: BaseEstimator) -> No
             f"y must hold classes of the frozen estimator, {format_values(classes)}; "
             f"found {format_values(np.array(unknown))}. Name the classes as when it was fitted."
         )
+    return classes
 
 
-def check_not_pairwise(estimator: BaseEstimator) -> None:
+def check_not_pairwise(estimator: Estimator) -> None:
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
             f"ensemble must be False for {estimator!r}, whose X holds the distances or kernel "

@@ -4,17 +4,18 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._inputs.annotations import BaseEstimator, CrossValidator, Estimator, MetaEstimatorMixin
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by, check_groups
 from .._inputs.checks import check_sample_weight
@@ -23,20 +24,15 @@ from .._inputs.scikit_learn import (
     CheckedParameters,
     Parallel,
     check_method_params,
-    delayed,
+    delay,
     safe_split,
 )
 from .._inputs.warnings import warn
 from .._numerics.temperature import scale_by_temperature
 from ..forecasts._transformed import concatenate
+from . import _checks
 from ._auto import AutoRecalibrator
 from ._base import clone_for, declines
-from ._checks import (
-    check_cv_is_no_string,
-    check_is_object,
-    check_recalibrator,
-    check_supports_arguments,
-)
 from ._folds import check_folds, check_partition, find_blocks, reads_units
 from ._responses import FittedClassifier, check_response, fit_classifier
 from ._scaling import TemperatureRecalibrator
@@ -56,7 +52,8 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
 
     estimator: Any
     recalibrator: Any
-    cv: Any
+    recalibrator_: Any
+    cv: CrossValidator
     n_jobs: int | None
 
     # True if folds hold the same share of each class.
@@ -69,12 +66,24 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     # Methods that fit the estimator; the last one also splits the samples.
     _fit_methods: tuple[str, ...] = ("fit",)
 
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """Refuse scikit-learn's argument `method`, with a remedy."""
+        if "method" in params:
+            name, needed = params["method"], cls._recalibrator_method
+            remedy = f"response_method={name!r}"
+            if needed:
+                remedy = f"recalibrator={_checks.suggest_recalibrator(name, needed)}"
+            raise TypeError(
+                f"{cls.__name__} has no argument method; found method={name!r}. Pass {remedy}."
+            )
+        return super().__new__(cls)
+
     def _validate_params(self) -> None:
         """Check parameters with plainer messages; scikit-learn calls this before a fit."""
-        check_is_object(self, "estimator", ["fit"], self._example_estimator)
+        _checks.check_is_object(self, "estimator", ["fit"], self._example_estimator)
         if self._recalibrator_method:
-            check_recalibrator(self, self._recalibrator_method)
-        check_cv_is_no_string(self)
+            _checks.check_recalibrator(self, self._recalibrator_method)
+        _checks.check_cv_is_no_string(self)
         super()._validate_params()
 
     def _route(self, method: str, params: dict[str, Any]) -> Any:
@@ -109,7 +118,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     def _prepare(self, y: Any, sample_weight: Any, arguments: dict[str, Any], params: dict) -> Any:
         """Return the unfitted recalibrator, its weights and groups, and the routed parameters."""
         recalibrator = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
+        _checks.check_supports_arguments(recalibrator, arguments, "fit(X, y, by=...)")
         if "by" in arguments:
             check_by(arguments["by"], len(y), sample_weight)
         if sample_weight is not None:
@@ -131,7 +140,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         """Return what the fitted recalibrator is told of each row, checked."""
         check_is_fitted(self)
         arguments = self._row_arguments(X, by)
-        check_supports_arguments(self.recalibrator_, arguments, self._by_example)
+        _checks.check_supports_arguments(self.recalibrator_, arguments, self._by_example)
         return arguments
 
     def _splitter(self, groups: ArrayLike | None) -> Any:
@@ -158,7 +167,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         return check_folds(folds)
 
     def _fit_out_of_fold(
-        self, fit: Any, estimator: BaseEstimator, X: Any, y: Any, routed: Bunch, **options: str
+        self, fit: Any, estimator: Estimator, X: Any, y: Any, routed: Bunch, **options: str
     ) -> Any:
         """Return the fit to all samples, the response of one without each sample, and test sets.
 
@@ -176,7 +185,8 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         fits_of_folds = self._cross_fit(
             partial(fit, **whole.response_options), estimator, X, y, folds, routed
         )
-        return whole, concatenate_rows(fits_of_folds)[rows], tests
+        is_array = isinstance(fits_of_folds[0], np.ndarray)  # else a forecast
+        return whole, (np.concatenate if is_array else concatenate)(fits_of_folds)[rows], tests
 
     def _find_units(
         self, groups: np.ndarray | None, tests: list[np.ndarray], rows: np.ndarray
@@ -201,7 +211,7 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
         Labels are not encoded: class weights and scorers of a classifier may name them.
         """
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_fold)(fit, estimator, X, y, train, test, routed.estimator.fit, keep)
+            delay(_fit_fold)(fit, estimator, X, y, train, test, routed.estimator.fit, keep)
             for train, test in folds
         )
 
@@ -285,11 +295,6 @@ def rescale_scores(
     with np.errstate(divide="ignore"):  # classes that a training fold lacks
         log_proba = np.log(proba)
     return rescaled, scale_by_temperature(log_proba, temperature), temperature
-
-
-def concatenate_rows(blocks: list[Any]) -> Any:
-    """Concatenate arrays or forecasts of different rows."""
-    return np.concatenate(blocks) if isinstance(blocks[0], np.ndarray) else concatenate(blocks)
 
 
 def adopt_features(estimator: BaseEstimator, fitted: BaseEstimator) -> None:

@@ -1,7 +1,6 @@
 """Probabilities adjusted until losses are as expected from them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -12,9 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_seed
-from .._inputs.scikit_learn import Count, Interval, RandomState
+from .._inputs.scikit_learn import Count, Interval, RandomState, estimator_class
 from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clip_proba
 from .._numerics.policies import best_actions, worst_policies
@@ -28,7 +26,7 @@ _MIN_SHIFT = 1e-9
 _N_TIMED_PROBABILITIES = 200_000
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class DecisionRecalibrator(Recalibrator):
     r"""Recalibration for a decision: shifts for each action, until its losses are as expected.
 
@@ -119,7 +117,6 @@ class DecisionRecalibrator(Recalibrator):
     loss: Any = "zero-one"
     alpha: float = 0.05
     max_rounds: int = 100
-    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         classes = data.classes
@@ -160,7 +157,7 @@ class DecisionRecalibrator(Recalibrator):
         return matrix
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class AnyDecisionRecalibrator(Recalibrator):
     r"""Recalibration for all decisions with a few actions: shifts where the worst one is wrong.
 
@@ -252,7 +249,6 @@ class AnyDecisionRecalibrator(Recalibrator):
     alpha: float = 0.05
     max_rounds: int = 100
     random_state: RandomState = None
-    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         data = data.sort_samples()  # draws follow their order

@@ -16,13 +16,7 @@ from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._quantile import check_same_levels
-from ._base import (
-    Recalibrator,
-    check_calibration_data,
-    clone_for,
-    count_outer_groups,
-    to_matrix,
-)
+from ._base import Recalibrator, check_calibration_data, clone_for, count_outer_groups, to_matrix
 from ._folds import fit_with_units
 from ._maps import ClassFactors
 from ._responses import align_proba
@@ -50,7 +44,6 @@ def check_fitted_on_classes(recalibrator: BaseEstimator) -> bool:
 class ClassOrForecastRecalibrator(Recalibrator):
     """Base of recalibrators that accept probabilities or forecasts, in `_fit` and `_map`, too."""
 
-    labels: ArrayLike | None
     _is_forecast: Any = None  # whether the data at `fit` were forecasts
 
     @property

@@ -1,19 +1,19 @@
 """Recalibration given features: a plain map, and trees where it is wrong."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy.stats import combine_pvalues
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._data import ClassData
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import are_unnamed, encode_column, to_columns
 from .._inputs.checks import check_predict_input, positive_weight_rows
 from .._inputs.drawing import make_batches
-from .._inputs.scikit_learn import RandomState, fit_context
+from .._inputs.scikit_learn import RandomState, estimator_class, fit_context
 from .._numerics.logits import clip_proba, log_probabilities, softmax_in_place
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE_RTOL
@@ -39,11 +39,14 @@ _MIN_SAMPLES_FOR_TREES = 100
 # Categories of a column that are told apart; and the rank of missing numbers.
 _MAX_CATEGORIES, _MISSING_RANK = 63, -64.0
 
+# The argument of features, and what it holds, for messages.
+_GIVEN = "given", "the features of each sample"
+
 # Trees of the test.
 _N_TEST_ROUNDS = 30
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class FeatureRecalibrator(Recalibrator):
     r"""Recalibrates given features: also subgroups that nobody has named.
 
@@ -140,11 +143,10 @@ class FeatureRecalibrator(Recalibrator):
     array([0.3, 0.5])
     """
 
-    recalibrator: BaseEstimator | None = None
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     alpha: float = 0.05
     random_state: RandomState = None
-    labels: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]
@@ -187,7 +189,7 @@ class FeatureRecalibrator(Recalibrator):
         data = check_calibration_data(self, X, y, sample_weight)
         data, n = add_units(self, data, y, sample_weight, groups), np.shape(y)[0]
         self.classes_ = data.classes
-        columns, used = _feature_columns(given, n), positive_weight_rows(sample_weight, n)
+        columns, used = to_columns(given, n, *_GIVEN), positive_weight_rows(sample_weight, n)
         self.given_columns_ = list(columns)
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
         self._cuts = [quantile_cuts(column) for column in _free_columns(data.matrix)]
@@ -234,7 +236,7 @@ class FeatureRecalibrator(Recalibrator):
 
     def _map(self, proba: np.ndarray, given: ArrayLike | None = None) -> Any:
         n = len(proba)
-        columns, expected = _feature_columns(given, n), self.given_columns_
+        columns, expected = to_columns(given, n, *_GIVEN), self.given_columns_
         names = list(columns)
         is_unnamed = are_unnamed(names, "given") or are_unnamed(expected, "given")
         if len(names) != len(expected) or not (names == expected or is_unnamed):
@@ -370,7 +372,7 @@ class FeatureRecalibrator(Recalibrator):
         return negative_log_loss(y, proba, self.classes_, sample_weight)
 
 
-def _cross_fit(plain: BaseEstimator, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
+def _cross_fit(plain: Estimator, data: ClassData) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return the fitted plain map, its out-of-fold probabilities (n, K), and the folds (n,)."""
     examples, fold = to_fit_data(data), assign_folds(data, _N_FOLDS)
     if type(plain) is AutoRecalibrator:  # others may fit otherwise
@@ -417,10 +419,6 @@ def _feature_p_value(
         null_values = correction[rows, label] @ weight[test]
         n_extreme += np.sum(null_values >= observed - TIE_RTOL * abs(observed))
     return (1 + n_extreme) / (1 + _N_SIMULATIONS)
-
-
-def _feature_columns(given: ArrayLike | None, n: int) -> dict[Any, Any]:
-    return to_columns(given, n, "given", "the features of each sample")
 
 
 def _free_columns(matrix: np.ndarray) -> np.ndarray:

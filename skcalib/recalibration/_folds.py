@@ -93,7 +93,9 @@ def share_labels_with_absent_classes(data: AnyData, recalibrator: Recalibrator) 
     if data.is_forecast or data.is_binary or size < _MIN_SAMPLES_TO_MISS:
         return data
     absent = np.bincount(data.label, minlength=len(data.classes)) == 0
-    if not absent.any() or not takes_weights(recalibrator):
+    # searches take no weights, as their scores ignore them
+    inner = [value for value in recalibrator.get_params().values() if hasattr(value, "fit")]
+    if not absent.any() or not all(has_fit_parameter(each, "sample_weight") for each in inner):
         return data
     temperature = clone_for(TemperatureRecalibrator(), data.classes)
     expected = temperature.fit(data.proba, data.user_labels, data.weight).predict_proba(data.proba)
@@ -108,12 +110,6 @@ def share_labels_with_absent_classes(data: AnyData, recalibrator: Recalibrator) 
     fields["weight"] = fields["weight"] * label_share.ravel()
     fields["square"] = data.squares[row] * label_share.ravel()
     return replace(data, **fields)
-
-
-def takes_weights(recalibrator: BaseEstimator) -> bool:
-    """True if all recalibrators inside take weights; searches do not, whose scores ignore them."""
-    inner = [value for value in recalibrator.get_params().values() if hasattr(value, "fit")]
-    return all(has_fit_parameter(each, "sample_weight") for each in inner)
 
 
 def count_copies(data: AnyData) -> dict[str, int] | None:

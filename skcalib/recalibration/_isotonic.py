@@ -7,6 +7,7 @@ import numpy as np
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predict_input
+from .._inputs.scikit_learn import estimator_class
 from .._numerics.isotonic import (
     isotonic_knots,
     strictly_isotonic_knots,
@@ -17,6 +18,7 @@ from ._base import OneVsRestRecalibrator
 from ._maps import Pieces
 
 
+@estimator_class(kw_only=True)
 class IsotonicRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by isotonic regression.
 
@@ -87,9 +89,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
            [0. , 1. ]])
     """
 
-    def __init__(self, *, strict: bool = True, labels: ArrayLike | None = None) -> None:
-        self.strict = strict
-        self.labels = labels
+    strict: bool = True
 
     def _fit_binary(self, data: ClassData) -> tuple[Any, ...]:
         points, weight, _ = data.pool_label_weights()

@@ -1,23 +1,23 @@
 """Recalibration of the binary problems of a lens."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.metrics import log_loss
 from sklearn.utils import Tags
 
 from .._data import ClassData, MultilabelData, check_predictions
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import HasMethods
+from .._inputs.scikit_learn import HasMethods, estimator_class
 from ..lenses import Lens, _check_all_rows, _get_lens
 from ._base import Recalibrator, is_smooth
 from ._either import to_fit_data
 from ._logistic import SigmoidRecalibrator
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class LensRecalibrator(Recalibrator):
     r"""Recalibration of each binary problem of a lens by a map of its own.
 
@@ -81,10 +81,9 @@ class LensRecalibrator(Recalibrator):
 
     _parameter_constraints = {"recalibrator": [HasMethods(["fit", "predict_proba"]), None]}
 
-    recalibrator: BaseEstimator | None = None
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     multi_class: Literal["classwise"] | Lens = "classwise"
-    labels: ArrayLike | None = None
 
     def _fit(self, data: ClassData) -> None:
         lens = _get_lens(self.multi_class)

@@ -1,7 +1,6 @@
 """Recalibration of the levels of forecasts: by their transforms, or quantile by quantile."""
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -10,17 +9,11 @@ from scipy.stats import chi2
 
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import Interval, estimator_class
 from .._inputs.warnings import warn
+from .._numerics import pit_maps
 from .._numerics.pit import normal_scores
-from .._numerics.pit_maps import (
-    fit_beta,
-    fit_beta_to_intervals,
-    fit_conformal,
-    greatest_rank,
-    least_rank,
-    rank_levels,
-)
+from .._numerics.pit_maps import greatest_rank, least_rank
 from ..forecasts import (
     EnsembleForecast,
     Forecast,
@@ -37,6 +30,7 @@ from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_insi
 _MAX_LOG_ODDS_OF_LEVEL = 744.0
 
 
+@estimator_class()
 class PITRecalibrator(ForecastRecalibrator):
     r"""Maps the levels of forecasts, so that the outcomes' levels are uniform.
 
@@ -104,24 +98,23 @@ class PITRecalibrator(ForecastRecalibrator):
     array([0.11, 0.8 , 2.64])
     """
 
-    def __init__(self, method: Literal["conformal", "beta"] = "conformal") -> None:
-        self.method = method
+    method: Literal["conformal", "beta"] = "conformal"
 
     def _fit(self, data: ForecastData) -> None:
         forecast, weight = data.forecast, data.weight
         check_has_cdf(forecast)
         if self.method == "conformal":
-            self.map_: Any = fit_conformal(
+            self.map_: Any = pit_maps.fit_conformal(
                 check_log_odds(data), weight, data.inverse_effective_size
             )
             return
         check_enough_outcomes(data, "to fit a curve")
         if forecast.is_continuous:
-            self.map_, is_inside = fit_beta(check_log_odds(data), weight)
+            self.map_, is_inside = pit_maps.fit_beta(check_log_odds(data), weight)
         else:
             lower, upper = _level_intervals(data)
             z = forecast._log_odds(data.value[:, None])[:, 0]
-            self.map_, is_inside = fit_beta_to_intervals(lower, upper, z, weight)
+            self.map_, is_inside = pit_maps.fit_beta_to_intervals(lower, upper, z, weight)
         warn_unless_inside(self, is_inside, "the transforms are too few or too much alike")
 
     def _map(self, forecast: Forecast) -> Forecast:
@@ -197,14 +190,14 @@ def normal_score_p_value(data: ForecastData) -> float:
 _LEVEL_SUM_ATOL = 1e-9
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class QuantileRecalibrator(ForecastRecalibrator):
     r"""Adds a constant to the quantiles of each level, so that intervals cover what they say.
 
     Parameters
     ----------
-    method : {"levels", "intervals"}, default="levels"
-        "levels": each quantile is moved by itself. "intervals": the two quantiles of a central
+    level_type : {"quantile", "interval"}, default="quantile"
+        "quantile": each is moved by itself. "interval": the two quantiles of a central
         interval are moved apart by the same distance, which is conformalised quantile regression
         [1]_; levels must be symmetric about 1/2.
 
@@ -286,7 +279,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     _parameter_constraints = {"step_size": [Interval(Real, 0, 1, closed="right")]}
 
-    method: Literal["levels", "intervals"] = "levels"
+    level_type: Literal["quantile", "interval"] = "quantile"
     levels: ArrayLike | None = None
     _: KW_ONLY
     step_size: float = 0.005
@@ -294,7 +287,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
     def _fit(self, data: ForecastData) -> None:
         self.levels_, self._has_weights = self._check_levels(data.forecast), False
         gap = data.value[:, None] - _quantiles(data.forecast, self.levels_)  # (n, K)
-        if self.method == "levels":
+        if self.level_type == "quantile":
             targets, scores = self.levels_, gap
             find_ranks = [least_rank if level >= 0.5 else greatest_rank for level in targets]
         else:
@@ -304,13 +297,12 @@ class QuantileRecalibrator(ForecastRecalibrator):
             targets = 1 - 2 * self.levels_[:n_intervals]
             self.miss_rates_, self._has_weights = 1 - targets, bool(np.ptp(data.weight) > 0)
             find_ranks = [least_rank] * len(targets)
-        offsets = np.array(
-            [
-                _select_rank(score, data, target, find_rank)
-                for score, target, find_rank in zip(scores.T, targets, find_ranks, strict=False)
-            ]
-        )
-        if self.method == "intervals":
+        offsets = np.empty(len(targets))  # infinite where there is no such rank
+        for k, (score, target) in enumerate(zip(scores.T, targets, strict=True)):
+            order = np.argsort(score, kind="stable")
+            levels = pit_maps.rank_levels(data.weight[order], data.inverse_effective_size)
+            offsets[k] = find_ranks[k](score[order], levels, target)
+        if self.level_type == "interval":
             offsets = self._make_offsets(offsets)
         check_enough_ranks(offsets, self.levels_, data.n_samples)
         self.offsets_ = offsets
@@ -334,11 +326,11 @@ class QuantileRecalibrator(ForecastRecalibrator):
         """
         if not hasattr(self, "offsets_"):
             return self.fit(X, y)
-        if self.method != "intervals" or self._has_weights:
+        if self.level_type != "interval" or self._has_weights:
             raise ValueError(
-                "partial_fit must follow a fit with method='intervals' and equal weights; found "
-                f"method={self.method!r}{', and unequal weights' * self._has_weights}. Fit all "
-                "samples again, or pass method='intervals' without weights."
+                "partial_fit must follow a fit with level_type='interval' and equal weights; found "
+                f"level_type={self.level_type!r}{', and unequal weights' * self._has_weights}. Fit "
+                "all samples again, or pass level_type='interval' without weights."
             )
         data = check_forecasts(y, X, names=("y", "X"))
         n_intervals, n = len(self.levels_) // 2, len(self._scores)
@@ -383,7 +375,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             ends = self._scores.min(axis=0), self._scores.max(axis=0)
             offsets = self._make_offsets(np.clip(distance, *ends))
         quantiles = self._check_quantiles(forecast) + offsets
-        if self.method == "levels":
+        if self.level_type == "quantile":
             return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
         return QuantileForecast(_enforce_nesting(quantiles), self.levels_)
 
@@ -408,13 +400,6 @@ def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     if forecast._has_quantiles_only and np.array_equal(forecast.levels, levels):
         return forecast.values
     return forecast.quantiles(levels)
-
-
-def _select_rank(score: np.ndarray, data: ForecastData, level: float, find_rank: Callable) -> float:
-    """The score of the rank that is found for this level; infinite if there is none."""
-    order = np.argsort(score, kind="stable")
-    levels = rank_levels(data.weight[order], data.inverse_effective_size)
-    return float(find_rank(score[order], levels, level))
 
 
 def _enforce_order(quantiles: np.ndarray, levels: np.ndarray) -> np.ndarray:
@@ -442,8 +427,8 @@ def _enforce_nesting(quantiles: np.ndarray) -> np.ndarray:
 def check_symmetric(levels: np.ndarray) -> None:
     if len(levels) < 2 or np.abs(levels + levels[::-1] - 1).max() > _LEVEL_SUM_ATOL:
         raise ValueError(
-            "levels must lie symmetrically about 1/2 for method='intervals', such as [0.05, 0.5, "
-            f"0.95]; found {levels.tolist()!r:.80}. Pass method='levels'."
+            "levels must lie symmetrically about 1/2 for level_type='interval', such as [0.05, "
+            f"0.5, 0.95]; found {levels.tolist()!r:.80}. Pass level_type='quantile'."
         )
 
 

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from .._data import ForecastData
 from .._inputs.arrays import check_numbers
+from .._inputs.scikit_learn import estimator_class
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import normal_density
 from .._numerics.newton import minimize_in_bounds
@@ -28,7 +29,7 @@ _STEP = 1e-5
 _MAX_LOSS = 1e6
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class LocationScaleRecalibrator(ForecastRecalibrator):
     r"""Moves forecasts by a linear map of their mean, and of their variance.
 
@@ -133,7 +134,9 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
     def _map(self, forecast: Forecast) -> Forecast:
         mean, std = center_and_spread(forecast)
-        ratio = ratio_of_spread(std, self.added_std_, self.factor_)
+        # forecasts without spread have members that cannot be moved apart
+        safe = np.where(std > 0, std, 1.0)
+        ratio = np.where(std > 0, np.hypot(self.factor_, self.added_std_ / safe), 1.0)
         return affine(forecast, mean, self.intercept_ + self.coef_ * mean, ratio)
 
 
@@ -327,9 +330,3 @@ def fit_location_scale(
     _, (a, b, added, factor), is_inside = min(fits, key=lambda one: one[0])
     a = problem.unit * a + (1 - b) * problem.centre
     return np.array([a, b, problem.unit * np.sqrt(added), np.sqrt(factor)]), is_inside
-
-
-def ratio_of_spread(std: np.ndarray, added: float, factor: float) -> np.ndarray:
-    """σ'/σ (n,); 1 for forecasts without spread, whose members cannot be moved apart."""
-    safe = np.where(std > 0, std, 1.0)
-    return np.where(std > 0, np.hypot(factor, added / safe), 1.0)

@@ -1,13 +1,12 @@
 """Logistic regression on features of the predicted probability."""
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, log_expit
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
+from .._inputs.scikit_learn import estimator_class
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import EPSILON, clip_proba, column_log_odds, smallest_probability
 from ._base import Recalibrator, one_vs_rest
@@ -28,6 +27,7 @@ _FLOORS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
 
 
+@estimator_class(kw_only=True)
 class LogisticRecalibrator(Recalibrator):
     """The calibrated log-odds are a function of the prediction of largest likelihood.
 
@@ -35,15 +35,9 @@ class LogisticRecalibrator(Recalibrator):
     0. For more than two classes there is one function for each, and rows are divided by their sums.
     """
 
-    prior_weight: float
+    prior_weight: float = CLASS_PRIOR_WEIGHT
     _is_smooth = True
     _degree = 1
-
-    def __init__(
-        self, *, prior_weight: float = CLASS_PRIOR_WEIGHT, labels: ArrayLike | None = None
-    ) -> None:
-        self.prior_weight = prior_weight
-        self.labels = labels
 
     def _fit(self, data: ClassData) -> None:
         least = least_probability(data, self.prior_weight) if data.is_binary else EPSILON
@@ -304,7 +298,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         return Curve(np.array(pieces), ends)
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class BetaRecalibrator(LogisticRecalibrator):
     r"""Recalibration by the likelihood ratio of two beta distributions.
 
@@ -389,9 +383,6 @@ class BetaRecalibrator(LogisticRecalibrator):
     """
 
     parameters: Literal["abm", "am", "ab"] = "abm"
-    _: KW_ONLY
-    prior_weight: float = CLASS_PRIOR_WEIGHT
-    labels: ArrayLike | None = None
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
         # logs of probabilities relative to the one that c need not move

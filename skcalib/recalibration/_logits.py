@@ -1,12 +1,14 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
-from typing import Any
+from dataclasses import field
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from .._data import ClassData
+from .._inputs.scikit_learn import estimator_class
 from .._inputs.warnings import warn
 from .._numerics.array_api import (
     Array,
@@ -46,6 +48,7 @@ _SETTLED = 0.1
 _MAX_ENTRIES_TO_JUDGE = 2**15
 
 
+@estimator_class(kw_only=True)
 class LogScaleRecalibrator(Recalibrator):
     """The softmax of scores that are linear in log-probabilities.
 
@@ -54,12 +57,13 @@ class LogScaleRecalibrator(Recalibrator):
     """
 
     prior_weight: Any
-    coef_: np.ndarray
-    intercept_: np.ndarray
+    input_type: Literal["probabilities", "logits"] = "probabilities"
+    coef_: np.ndarray = field(init=False)
+    intercept_: np.ndarray = field(init=False)
     _is_smooth = True
     _fits_on_device = _maps_on_device = True
 
-    _bounds: np.ndarray | None = None
+    _bounds: np.ndarray | None = field(default=None, init=False)
 
     _starts_near = True  # the map of almost the same samples is close to the optimum
 

@@ -7,17 +7,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._maps import (
-    ClassFactors,
-    Composition,
-    LogLinear,
-    LogOdds,
-    Map,
-    NoMapError,
-    Pairs,
-    WeightedMean,
-    state_map,
-)
+from .._inputs.arrays import import_package
+from . import _maps as maps
 
 
 def make_module(recalibrator: BaseEstimator, dtype: Any) -> Any:
@@ -25,9 +16,9 @@ def make_module(recalibrator: BaseEstimator, dtype: Any) -> Any:
     check_is_fitted(recalibrator)
     try:
         if not hasattr(recalibrator, "classes_"):
-            raise NoMapError(type(recalibrator).__name__)
-        return _make(state_map(recalibrator, takes_logits=True), dtype)
-    except NoMapError as error:
+            raise maps.NoMapError(type(recalibrator).__name__)
+        return _make(maps.state_map(recalibrator, takes_logits=True), dtype)
+    except maps.NoMapError as error:
         raise TypeError(
             f"Modules are differentiable maps of logits alone, which this {error.args[0]} is not. "
             "Fit a TemperatureRecalibrator or another smooth map, or an AutoRecalibrator with such "
@@ -36,29 +27,28 @@ def make_module(recalibrator: BaseEstimator, dtype: Any) -> Any:
 
 
 @singledispatch
-def _make(stated: Map, dtype: Any) -> Any:
+def _make(stated: maps.Map, dtype: Any) -> Any:
     """The module; registered for every node that is differentiable."""
-    raise NoMapError(stated.source)
+    raise maps.NoMapError(stated.source)
 
 
 @_make.register
-def _(stated: LogLinear, dtype: Any) -> Any:
-    if stated.bounds is None:
-        return _torch().Scaling(stated.factors, stated.shifts, stated.smallest, dtype)
-    return _torch().Scaling(
-        stated.matrix, stated.shifts, stated.smallest, dtype, bounds=stated.bounds
-    )
+def _(stated: maps.LogLinear, dtype: Any) -> Any:
+    factors, bounds = stated.factors, {}
+    if stated.bounds is not None:
+        factors, bounds = stated.matrix, {"bounds": stated.bounds}
+    return _torch().Scaling(factors, stated.shifts, stated.smallest, dtype, **bounds)
 
 
 @_make.register
-def _(stated: ClassFactors, dtype: Any) -> Any:
+def _(stated: maps.ClassFactors, dtype: Any) -> Any:
     with np.errstate(divide="ignore"):
         shifts = np.log(stated.factors)
     return _torch().Scaling(np.ones(len(shifts)), shifts, 0.0, dtype)
 
 
 @_make.register
-def _(stated: LogOdds, dtype: Any) -> Any:
+def _(stated: maps.LogOdds, dtype: Any) -> Any:
     curves = stated.curves
     # a log p - b log q = (a - b) log p + b log p/q
     tables = [curve.coefficients for curve in curves]
@@ -81,7 +71,7 @@ def _(stated: LogOdds, dtype: Any) -> Any:
 
 
 @_make.register
-def _(stated: WeightedMean, dtype: Any) -> Any:
+def _(stated: maps.WeightedMean, dtype: Any) -> Any:
     members, weights = [_make(member, dtype) for member in stated.members], [*stated.weights]
     if stated.uniform > 0:
         zeros = np.zeros(stated.n_classes)
@@ -91,13 +81,13 @@ def _(stated: WeightedMean, dtype: Any) -> Any:
 
 
 @_make.register
-def _(stated: Composition, dtype: Any) -> Any:
+def _(stated: maps.Composition, dtype: Any) -> Any:
     second, first = (_make(each, dtype) for each in (stated.second, stated.first))
     return _torch().Chain(first, second, dtype)
 
 
 @_make.register
-def _(stated: Pairs, dtype: Any) -> Any:
+def _(stated: maps.Pairs, dtype: Any) -> Any:
     n_classes = len(stated.shifts)
     quadratic = np.zeros((n_classes, n_classes, n_classes))
     quadratic[np.triu_indices(n_classes)] = stated.coef
@@ -112,10 +102,7 @@ def _(stated: Pairs, dtype: Any) -> Any:
 
 def _torch() -> Any:
     """The classes of modules, which need PyTorch."""
-    try:
-        from . import _torch_modules
-    except ImportError as error:
-        raise ImportError(
-            'to_module() needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
-        ) from error
+    import_package("torch", "to_module()", '"skcalib[torch]"')
+    from . import _torch_modules
+
     return _torch_modules

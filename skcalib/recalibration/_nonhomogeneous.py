@@ -1,6 +1,6 @@
 """Regression of outcomes on the mean and the spread of forecasts: model output statistics."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Literal
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .._data import ForecastData
 from .._inputs.arrays import check_numbers
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import Interval, estimator_class
 from .._numerics.array_api import power_of_two
 from .._numerics.crps import LOGISTIC, NORMAL, crps_above_with_slopes
 from .._numerics.newton import minimize_in_bounds
@@ -43,7 +43,7 @@ _STARTS, _MAX_EXPONENT = (0.0, 1.0), 2.0
 _EXPONENT_PENALTY = 0.02
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class NonhomogeneousRegressionRecalibrator(ForecastRecalibrator):
     r"""Regression on the mean and the spread of an ensemble, known as EMOS.
 

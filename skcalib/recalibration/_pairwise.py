@@ -1,15 +1,14 @@
 """Softmax of log-probabilities and their products in pairs."""
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import HasMethods
+from .._inputs.scikit_learn import HasMethods, estimator_class
 from .._inputs.warnings import check_memory, warn
 from .._numerics.logits import (
     MIN_POSITIVE_PROBA,
@@ -41,7 +40,7 @@ WEAKLY_PENALISED = MatrixScalingRecalibrator(
 )
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class PairwiseScalingRecalibrator(Recalibrator):
     r"""Recalibration by products of the log-probabilities of two classes.
 
@@ -134,7 +133,6 @@ class PairwiseScalingRecalibrator(Recalibrator):
     base: Any = None
     _: KW_ONLY
     penalty: float = 0.1
-    labels: ArrayLike | None = None
 
     @property
     def _base_recalibrator(self) -> Any:

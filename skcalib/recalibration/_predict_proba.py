@@ -1,21 +1,20 @@
 """A classifier as a transformer."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.annotations import CrossValidator, Estimator, TransformerMixin
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import fit_context
+from .._inputs.scikit_learn import estimator_class, fit_context
 from ._base import probability_names
-from ._checks import reject_method_argument
 from ._cross_fitting import ClassifierCrossFitting, adopt_features, rescale_scores
 
 
-@reject_method_argument(lambda name: f"response_method={name!r}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class PredictProba(TransformerMixin, ClassifierCrossFitting):
     """A classifier as a transformer, from features to probabilities.
 
@@ -83,10 +82,10 @@ class PredictProba(TransformerMixin, ClassifierCrossFitting):
 
     _fit_methods = ("fit", "fit_transform")
 
-    estimator: BaseEstimator
+    estimator: Estimator
     _: KW_ONLY
     response_method: Literal["predict_proba", "decision_function"] = "predict_proba"
-    cv: Any = 5
+    cv: CrossValidator = 5
     n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)

@@ -1,6 +1,6 @@
 """Probabilities moved to a population with other class frequencies."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import NamedTuple, Self
 
@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.checks import check_predict_input, check_sample_weight
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import Interval, estimator_class
 from .._inputs.warnings import warn
 from .._numerics.newton import LOSS_RTOL, line_search, nonnegative_step
 from ._base import Recalibrator, to_matrix
@@ -28,7 +28,7 @@ _FALSE_ALARM = 1e-4
 _PREVALENCE = ["array-like", dict, Interval(Real, 0, 1, closed="both"), None]
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class PriorShiftRecalibrator(Recalibrator):
     r"""Moves probabilities to a population in which the classes have another prevalence.
 
@@ -142,7 +142,6 @@ class PriorShiftRecalibrator(Recalibrator):
     _: KW_ONLY
     source_prevalence: ArrayLike | dict | None = None
     pseudo_count: float = 1.0
-    labels: ArrayLike | None = None
 
     def adapt(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the prevalence of a new population from its unlabelled predictions.
@@ -240,7 +239,9 @@ class PriorShiftRecalibrator(Recalibrator):
         matrix = to_matrix(proba)
         if np.array_equal(self.prevalence_, self.source_prevalence_):
             return matrix.copy()
-        return shift_prevalence(matrix, self.source_prevalence_, self.prevalence_)
+        new, product = self.prevalence_, matrix * (self.prevalence_ / self.source_prevalence_)
+        total = product.sum(axis=1, keepdims=True)
+        return np.divide(product, total, out=np.tile(new, (len(matrix), 1)), where=total > 0)
 
     def _state_map(self) -> ClassFactors:
         new, old = self.prevalence_, self.source_prevalence_
@@ -300,13 +301,6 @@ def _gap_of_means(data: ClassData, observed: np.ndarray) -> str:
         f"class {data.classes[k : k + 1].tolist()[0]!r} has the share {observed[k]:.3g} of "
         f"the labels, but the mean prediction {expected[k]:.3g}"
     )
-
-
-def shift_prevalence(proba: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """p_k new_k / old_k of rows (n, K), divided by their sums; where these are 0, it is `new`."""
-    product = proba * (new / old)
-    total = product.sum(axis=1, keepdims=True)
-    return np.divide(product, total, out=np.tile(new, (len(proba), 1)), where=total > 0)
 
 
 # The fit ends when the loss is above its minimum by at most the first number, and a step does not

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .._data import AnyData, ForecastData
-from .._inputs.arrays import ArrayLike
+from .._inputs.scikit_learn import estimator_class
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -132,16 +132,15 @@ FORECAST_RECALIBRATORS: dict[str, Any] = {
 }
 
 
+@estimator_class()
 class RecalibratorChain(ClassOrForecastRecalibrator):
     """Two recalibrators, the second one fitted on the results of the first one.
 
     Unlike a pipeline it passes the weights to both.
     """
 
-    def __init__(self, first: Any, second: Any, labels: ArrayLike | None = None) -> None:
-        self.first = first
-        self.second = second
-        self.labels = labels
+    first: Any
+    second: Any
 
     @property
     def _base_recalibrator(self) -> Any:

@@ -4,25 +4,24 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
+from .._inputs.annotations import BaseEstimator, CrossValidator, Estimator, RegressorMixin
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns
-from .._inputs.scikit_learn import fit_context
+from .._inputs.scikit_learn import estimator_class, fit_context
 from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, get_forecast
 from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_quantile_levels
-from ._checks import reject_method_argument, suggest_recalibrator
 from ._cross_fitting import CrossFitting, adopt_features
 from ._folds import fit_with_units
 
 
-@reject_method_argument(lambda name: f"recalibrator={suggest_recalibrator(name, 'transform')}")
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
@@ -127,12 +126,12 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     _recalibrator_method = "transform"
     _by_example = "predict_forecast(X, by=...), then .interval(0.9)"
 
-    estimator: BaseEstimator
-    recalibrator: BaseEstimator | None = None
+    estimator: Estimator
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     level_parameter: str | None = None
     levels: ArrayLike = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-    cv: Any = 5
+    cv: CrossValidator = 5
     n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -327,7 +326,7 @@ class FittedRegressor:
     response_options: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def make(cls, estimator: BaseEstimator, X: Any, y: Any, params: Any) -> "FittedRegressor":
+    def make(cls, estimator: Estimator, X: Any, y: Any, params: Any) -> "FittedRegressor":
         return cls(estimator.fit(X, y, **params))
 
     def response(self, X: ArrayLike) -> Any:
@@ -346,7 +345,7 @@ class FittedRegressor:
 class QuantileRegressors(BaseEstimator):
     """One regressor for each level, whose predictions together are quantile forecasts."""
 
-    def __init__(self, estimator: BaseEstimator, parameter: str, levels: np.ndarray) -> None:
+    def __init__(self, estimator: Estimator, parameter: str, levels: np.ndarray) -> None:
         self.estimator = estimator
         self.parameter = parameter
         self.levels = levels
@@ -369,7 +368,7 @@ class QuantileRegressors(BaseEstimator):
         return tags
 
 
-def check_level_parameter(estimator: BaseEstimator, name: str) -> None:
+def check_level_parameter(estimator: Estimator, name: str) -> None:
     """Refuse unknown parameters and, such as the strength of a penalty, those of no level."""
     owner = type(estimator).__name__
     if isinstance(estimator, FrozenEstimator):
@@ -398,7 +397,7 @@ def check_level_parameter(estimator: BaseEstimator, name: str) -> None:
         )
 
 
-def check_regressor(estimator: BaseEstimator) -> None:
+def check_regressor(estimator: Estimator) -> None:
     """Refuse classifiers and objects that predict nothing; skpro's estimators have no tags."""
     name = type(estimator).__name__
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):

@@ -1,16 +1,13 @@
 """Softmax of log-probabilities scaled by a temperature, a vector or a matrix, and mixtures."""
 
-from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Literal
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import Interval, estimator_class
 from .._numerics.array_api import Array, asarray_like, to_numpy
 from .._numerics.logits import iter_row_blocks, softmax_in_place
 from .._numerics.scaling import Point, matrix_preconditioner, softmax_regression
@@ -29,7 +26,7 @@ from ._maps import LogLinear, Map, mix
 from ._prior import CLASS_PRIOR_WEIGHT, TEMPERATURE_PRIOR_WEIGHT, prior_share
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class TemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a temperature.
 
@@ -100,8 +97,6 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     _parameter_constraints = {"prior_weight": [*RECALIBRATOR_CONSTRAINTS["prior_weight"], None]}
 
     prior_weight: float | None = TEMPERATURE_PRIOR_WEIGHT
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     _is_order_preserving = True
 
@@ -127,7 +122,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         return np.full(n_classes, 1 / self.temperature_), np.zeros(n_classes)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a mixture of tempered, given and uniform predictions.
 
@@ -208,8 +203,6 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     """
 
     prior_weight: float = TEMPERATURE_PRIOR_WEIGHT
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     _is_order_preserving = True
     _fits_on_device = False
@@ -255,7 +248,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 CONSTANT = 1e-13
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class VectorScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a scale and a shift of the log-probability of each class.
 
@@ -335,8 +328,6 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     _draws_to_temperature = True
 
     prior_weight: float = CLASS_PRIOR_WEIGHT
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         # standardised columns, so that those of narrow range move as easily as others
@@ -357,7 +348,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         return change
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class MatrixScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
 
@@ -460,8 +451,6 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     off_diagonal_penalty: float = 10.0
     intercept_penalty: float = 10.0
     prior_weight: float = TEMPERATURE_PRIOR_WEIGHT
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
@@ -502,7 +491,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         return _center_rows(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class DirichletRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix, as for predictions with Dirichlet distributions.
 
@@ -596,8 +585,6 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     off_diagonal_penalty: float = 100.0
     intercept_penalty: float = 1.0
     prior_weight: float = CLASS_PRIOR_WEIGHT
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: Array, target: Array, data: ClassData) -> float:
         n_classes = log_proba.shape[1]

@@ -1,6 +1,6 @@
 """A smooth curve on the logit scale."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any
 
@@ -8,16 +8,15 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from .._data import ClassData
-from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import Count, Interval
+from .._inputs.scikit_learn import Count, Interval, estimator_class
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import iter_row_blocks
 from ._logistic import LogisticRecalibrator
 from ._maps import Curve
-from ._prior import CLASS_PRIOR_WEIGHT, PooledOutcomes, warn_unless_converged
+from ._prior import PooledOutcomes, warn_unless_converged
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class SplineRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a smooth curve on the logit scale.
 
@@ -119,8 +118,6 @@ class SplineRecalibrator(LogisticRecalibrator):
     n_knots: int = 10
     _: KW_ONLY
     smoothing: float | None = None
-    prior_weight: float = CLASS_PRIOR_WEIGHT
-    labels: ArrayLike | None = None
 
     def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
         points = problem.log_odds

@@ -1,20 +1,26 @@
 """Recalibration of each subgroup, drawn towards what is common to all."""
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import AnyData, ClassData, check_forecasts
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike, format_values, is_number
 from .._inputs.by import Columns, Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
-from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    StrOptions,
+    estimator_class,
+    fit_context,
+)
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._transformed import concatenate
@@ -35,7 +41,7 @@ _N_PRIOR_FOLDS = 5
 _MIN_FORECASTS = 20
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
@@ -133,11 +139,10 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
         "min_samples": [IntegerInterval(1), None],
     }
 
-    recalibrator: BaseEstimator | None = None
+    recalibrator: Estimator | None = None
     _: KW_ONLY
     prior_weight: float | Literal["auto"] = "auto"
     min_samples: int | None = None
-    labels: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(  # type: ignore[override]
@@ -236,7 +241,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, *, by: Columns) -> Self:
         """Follow a series in each subgroup, and in all samples together.
 
-        Only if the recalibrator has `partial_fit`, as ``QuantileRecalibrator("intervals")`` has.
+        Only if the recalibrator has `partial_fit`, as ``QuantileRecalibrator("interval")`` has.
 
         Parameters
         ----------
@@ -393,7 +398,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
 def _fit_subgroups(
     data: AnyData,
     subgroups: Subgroups,
-    recalibrator: BaseEstimator,
+    recalibrator: Estimator,
     min_samples: int,
     weight_of_others: float = 0.0,
 ) -> list:

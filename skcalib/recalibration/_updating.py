@@ -1,14 +1,13 @@
 """From an intercept to a flexible map: how far to update predictions, by a closed test."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from scipy.stats import chi2
 
 from .._data import AnyData, ClassData
-from .._inputs.arrays import ArrayLike
+from .._inputs.scikit_learn import estimator_class
 from .._numerics.array_api import Array
 from .._numerics.logits import iter_row_blocks, log_softmax, softmax_in_place
 from .._numerics.scaling import softmax_regression
@@ -21,7 +20,7 @@ from ._scaling import CONSTANT
 _UPDATES = ("intercept", "intercept and slope", "flexible")
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
@@ -100,8 +99,6 @@ class InterceptRecalibrator(LogScaleRecalibrator):
     _fits_on_device = False
 
     prior_weight: float = 1.0
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         _, shift, change = _fit_update("intercept", log_proba, target, data.weight)
@@ -115,7 +112,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         return np.ones(len(shift)), shift
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class ClosedTestingRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
@@ -230,8 +227,6 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
 
     alpha: float = 0.05
     prior_weight: float = 1.0
-    input_type: Literal["probabilities", "logits"] = "probabilities"
-    labels: ArrayLike | None = None
 
     def _regress(self, log_proba: np.ndarray, target: np.ndarray, data: ClassData) -> float:
         n_classes = log_proba.shape[1]
@@ -263,7 +258,8 @@ class ClosedTestingRecalibrator(LogScaleRecalibrator):
             statistic = 2 * max(losses[k] - losses[-1], 0.0) / inflation
             self.statistics_[name] = statistic
             self.degrees_of_freedom_[name] = freedom
-            self.p_values_[name] = chi_squared_p_value(statistic, freedom)
+            p_value = chi2.sf(statistic, freedom) if freedom else 1.0
+            self.p_values_[name] = max(float(p_value), np.finfo(np.float64).tiny)
 
     def _map(self, proba: Array) -> Array:
         if self.chosen_ == "none" and self.input_type == "probabilities":
@@ -379,10 +375,3 @@ def _trace(information: np.ndarray, noise: np.ndarray) -> float:
     size = np.sqrt(np.outer(diagonal[is_known], diagonal[is_known]))
     inverse = np.linalg.pinv(information[block] / size, rcond=_INFORMATION_RTOL, hermitian=True)
     return float(np.vdot(inverse, noise[block] / size))
-
-
-def chi_squared_p_value(statistic: float, degrees_of_freedom: int) -> float:
-    """Positive; 1 without degrees of freedom."""
-    if degrees_of_freedom == 0:
-        return 1.0
-    return max(float(chi2.sf(statistic, degrees_of_freedom)), np.finfo(np.float64).tiny)

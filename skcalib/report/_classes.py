@@ -18,32 +18,10 @@ from ..metrics._terms import MetricTerms
 from ..recalibration import AutoRecalibrator
 from ..recalibration._folds import fit_with_units
 from ..uncertainty._losses import class_terms
+from . import _sections, _two_classes
 from ._findings import Finding, distinct_format, say
 from ._pictures import render_class_pictures
-from ._sections import (
-    CLEAR_GAP,
-    LEVEL,
-    SMALL_ERROR,
-    Intervals,
-    Numbers,
-    ReportMeasure,
-    Sections,
-    TableRows,
-    error_name,
-    list_names,
-    take_samples,
-)
-from ._two_classes import (
-    CLEAR_DEVIATION,
-    CLINICAL_COST_FACTOR,
-    clinical_difference_intervals,
-    clinical_intervals,
-    find_reversed_ranking,
-    is_rounded,
-    mean_area_under_roc_curve,
-    measure_event_ratio,
-    two_class_numbers,
-)
+from ._sections import CLEAR_GAP, LEVEL, Intervals, Numbers, ReportMeasure, Sections, TableRows
 
 # Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
 # and its second label the second; each class takes a little more.
@@ -122,11 +100,11 @@ class ClassSections(Sections):
         numbers = {
             "n_samples": len(data.label),
             "n_classes": len(data.classes),
-            **(two_class_numbers(data) if data.is_binary else {}),
+            **(_two_classes.two_class_numbers(data) if data.is_binary else {}),
         }
         if not data.is_binary:
             numbers["mean_confidence"] = data.mean(self._confident.proba)
-            numbers["area_under_roc_curve"] = mean_area_under_roc_curve(data)
+            numbers["area_under_roc_curve"] = _two_classes.mean_area_under_roc_curve(data)
         numbers |= {name: data.mean(losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
         values = {
@@ -163,16 +141,16 @@ class ClassSections(Sections):
                 yield ReportMeasure(name, entry, {"multi_class": kind}, problem, problem.proba.size)
         if self.data.is_binary:
             entry = METRICS["integrated_calibration_index"]
-            n_values = CLINICAL_COST_FACTOR * self.data.proba.size
+            n_values = _two_classes.CLINICAL_COST_FACTOR * self.data.proba.size
             yield ReportMeasure(entry.name, entry, {}, self.data, n_values)
 
     def intervals(self, numbers: Numbers) -> Intervals:
-        return super().intervals(numbers) | clinical_intervals(self.data, numbers)
+        return super().intervals(numbers) | _two_classes.clinical_intervals(self.data, numbers)
 
     def differences(self, other: Sections, *, shares_outcomes: bool = True) -> Intervals:
         intervals = super().differences(other, shares_outcomes=shares_outcomes)
         intervals["area_under_roc_curve"] = np.nan, np.nan  # of two classes only
-        return intervals | clinical_difference_intervals(self.data, other.data)
+        return intervals | _two_classes.clinical_difference_intervals(self.data, other.data)
 
     def _class_rows(self, errors: np.ndarray) -> TableRows:
         """Return the calibration of each class against all others, the worst ones first."""
@@ -201,7 +179,7 @@ class ClassSections(Sections):
         if n_tested < n:
             rows = self.rng.permutation(n)
             last = ~self._is_impossible[rows]
-            data = take_samples(data, rows[np.argsort(last, kind="stable")][:n_tested])
+            data = _sections.take_samples(data, rows[np.argsort(last, kind="stable")][:n_tested])
         test = CalibrationTest(random_state=self.rng)._fit(data)
         numbers: Numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
@@ -236,14 +214,15 @@ class ClassSections(Sections):
         return PROPER_LOSSES["log_loss"](proba, data.label)
 
     def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
-        errors = [(float(self._binary.weight @ self._binary.label), numbers[error_name(numbers)])]
+        share = float(self._binary.weight @ self._binary.label)
+        errors = [(share, numbers[_sections.error_name(numbers)])]
         errors += [(row["observed_share"], row["smooth_calibration_error"]) for row in classes]
         for each in _find_ranges(self._binary):
             rarer = min(each.expected, 1 - each.expected)
             if each.is_clear and each.gap > _SMALL_GAP_SHARE * rarer:
                 return False
         return all(
-            error < min(SMALL_ERROR, _SMALL_ERROR_SHARE * min(share, 1 - share))
+            error < min(_sections.SMALL_ERROR, _SMALL_ERROR_SHARE * min(share, 1 - share))
             for share, error in errors
         )
 
@@ -271,7 +250,7 @@ class ClassSections(Sections):
         return bool(self._is_impossible.any())
 
     def find_mistake(self) -> Finding | None:
-        find = find_reversed_ranking if self.data.is_binary else _find_permuted_columns
+        find = _two_classes.find_reversed_ranking if self.data.is_binary else _find_permuted_columns
         return find(self.data)
 
     def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
@@ -280,7 +259,7 @@ class ClassSections(Sections):
         return "labels, probabilities and weights", [data.label, data.proba, data.weight], settings
 
     def measure_subgroup(self, data: ClassData) -> Numbers:
-        return measure_event_ratio(data) if data.is_binary else {}
+        return _two_classes.measure_event_ratio(data) if data.is_binary else {}
 
     def pictures(self, numbers: Numbers, ends: Intervals, rows: TableRows) -> dict[str, str]:
         return render_class_pictures(self.data, numbers, ends, rows)
@@ -355,8 +334,8 @@ def _describe_worst_class(data: ClassData, sums: np.ndarray, squares: np.ndarray
     """
     worst = int(np.argmax(squares.sum(axis=0)))
     is_spread = squares[1, worst] > squares[0, worst]
-    kinds = [1] if is_spread and not is_rounded(data.proba) else []
-    if not is_spread or (data.is_binary and squares[0, 0] > CLEAR_DEVIATION**2):
+    kinds = [1] if is_spread and not _two_classes.is_rounded(data.proba) else []
+    if not is_spread or (data.is_binary and squares[0, 0] > _two_classes.CLEAR_DEVIATION**2):
         kinds.append(0)
     return [_describe_class(data, kind, sums[kind], squares[kind]) for kind in kinds]
 
@@ -459,7 +438,7 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
     keys, code = np.unique(unit * n_classes + label, return_inverse=True)  # of a unit and a class
     sums = np.bincount(code, terms)
     excess, squares = (np.bincount(keys % n_classes, sums**power, n_classes) for power in (1, 2))
-    permuted = np.flatnonzero(excess > CLEAR_DEVIATION * np.sqrt(squares))
+    permuted = np.flatnonzero(excess > _two_classes.CLEAR_DEVIATION * np.sqrt(squares))
     if len(permuted) == 0 or (np.sort(highest[permuted]) != permuted).any():
         return None
     names = [printable(str(name)) for name in data.classes]
@@ -469,4 +448,4 @@ def _find_permuted_columns(data: ClassData) -> Finding | None:
         "is highest most often is {columns}. Check `labels` and the order of the columns before "
         "anything else."
     )
-    return say("mistake", text, {"columns": list_names(pairs)})
+    return say("mistake", text, {"columns": _sections.list_names(pairs)})

@@ -20,22 +20,10 @@ from ..recalibration._folds import fit_with_units
 from ..uncertainty._limits import Changes
 from ..uncertainty._losses import forecast_terms
 from ..uncertainty._units import Units
+from . import _sections
 from ._findings import Finding, say
 from ._pictures import render_forecast_pictures
-from ._sections import (
-    CLEAR_GAP,
-    LEVEL,
-    MAX_SAMPLE_SHARE,
-    SMALL_ERROR,
-    Intervals,
-    Numbers,
-    ReportMeasure,
-    Sections,
-    TableRows,
-    inverse_effective_size,
-    standardized_sum,
-    take_samples,
-)
+from ._sections import CLEAR_GAP, LEVEL, Intervals, Numbers, ReportMeasure, Sections, TableRows
 
 # Tests of more samples take more than a few seconds: the default one, and that of quantiles.
 _MAX_TESTED = 1000
@@ -94,7 +82,7 @@ class ForecastSections(Sections):
         """
         data, n = self.data, self.data.n_samples
         order = self.rng.permutation(n) if n > _MAX_TESTED else np.arange(n)
-        tested = take_samples(data, order[:_MAX_TESTED])
+        tested = _sections.take_samples(data, order[:_MAX_TESTED])
         test = CalibrationTest(random_state=self.rng)._fit(tested)
         numbers: Numbers = {"n_tested": tested.n_samples, "p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
@@ -141,7 +129,7 @@ class ForecastSections(Sections):
 
     def is_small(self, numbers: Numbers, classes: TableRows) -> bool:
         error = numbers["quantile_calibration_error"]
-        return error < SMALL_ERROR and numbers.get("p_value", 1.0) >= LEVEL
+        return error < _sections.SMALL_ERROR and numbers.get("p_value", 1.0) >= LEVEL
 
     def audit_data(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
@@ -255,7 +243,7 @@ def diagnose(data: ForecastData) -> list[Finding]:
 
     None on too few samples.
     """
-    if inverse_effective_size(data) > MAX_SAMPLE_SHARE:
+    if _sections.inverse_effective_size(data) > _sections.MAX_SAMPLE_SHARE:
         return []
     z = standardized_errors(data)
     if z is None:
@@ -317,7 +305,8 @@ def forecast_findings(test: CalibrationTest, data: ForecastData, names: list[str
         sums = scores.standardized_sums(scores.error.observed[None])[:, 0]
         size = np.abs(sums)
         score = normal_scores(*data.forecast.pit_bounds(data.value))[_FIRST_MOMENT]
-        if abs(standardized_sum(data, score)) > CLEAR_GAP:  # a bias moves z² − 1 and z³ − 3 z
+        # a bias moves z² − 1 and z³ − 3 z
+        if abs(_sections.standardized_sum(data, score)) > CLEAR_GAP:
             size[1:, 0] = 0.0
         if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # this moves z² − 1, too
             size[:, 0] = size[1:] = 0.0

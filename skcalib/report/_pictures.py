@@ -98,15 +98,15 @@ def render_model_curves(models: dict[str, AnyData], numbers: dict[str, Numbers])
 def _draw_pictures(draws: Mapping[str, Callable[[Figure], str]]) -> dict[str, str]:
     """Return the picture of each title."""
     try:
-        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    with rc_context(_page_style()):
-        return {
-            title: draw(Figure(figsize=_FIGURE_SIZE, layout="constrained"))
-            for title, draw in draws.items()
-        }
+    pictures = {}
+    for title, draw in draws.items():
+        figure = Figure(figsize=_FIGURE_SIZE, layout="constrained")
+        figure.gca().set_prop_cycle(color=[_MARK_COLOUR, _OTHER_COLOUR])
+        pictures[title] = draw(figure)
+    return pictures
 
 
 def _subsample(data: AnyData) -> tuple[Any, str]:
@@ -121,7 +121,7 @@ def _draw_model_curves(
     models: dict[str, AnyData], numbers: dict[str, Numbers], figure: Figure
 ) -> str:
     names = _writable_names(list(models), "model")
-    ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
+    ax, words = figure.gca(), f"The curves of {', '.join(names)}, and their bands by chance."
     for name, (key, data) in zip(names, models.items(), strict=True):
         subset, error = _subsample(data)[0], numbers[key][error_name(numbers[key])]
         display: Any
@@ -154,7 +154,7 @@ def _to_problem(data: ClassData) -> Problem:
 def _draw_histogram(data: ForecastData, numbers: Numbers, figure: Figure) -> str:
     bars = vars(pit_histogram(data.value, data.forecast, sample_weight=data.weight, random_state=0))
     display = PITHistogramDisplay(**(bars | {"error": numbers["quantile_calibration_error"]}))
-    display.plot(figure.subplots())
+    display.plot(figure.gca())
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (
         f"The {len(display.density)} bars, from outcomes that are lower than forecast to outcomes "
@@ -165,7 +165,7 @@ def _draw_histogram(data: ForecastData, numbers: Numbers, figure: Figure) -> str
 
 
 def _draw_reliability(data: ClassData, numbers: Numbers, figure: Figure) -> str:
-    ax, quantity = figure.subplots(), "probability" if data.is_binary else "confidence"
+    ax, quantity = figure.gca(), "probability" if data.is_binary else "confidence"
     display = _make_reliability(data, numbers[error_name(numbers)], ax).plot(ax)
     (curve,) = display.curves
     binary = data if data.is_binary else data.confidence()
@@ -191,7 +191,7 @@ def _draw_reliability(data: ClassData, numbers: Numbers, figure: Figure) -> str:
 def _draw_witness(data: ClassData, figure: Figure) -> str:
     problem = _to_problem(data)
     curve = witness_curve(problem.predictions, x_label=problem.x_label)
-    WitnessDisplay([curve]).plot(figure.subplots())
+    WitnessDisplay([curve]).plot(figure.gca())
     ends = np.argmax(curve.smoothed), np.argmin(curve.smoothed)
     high, low = (f"{curve.smoothed[k]:+.2g}, near {curve.positions[k]:.2g}" for k in ends)
     words = (
@@ -208,7 +208,7 @@ def _draw_decisions(data: ClassData, numbers: Numbers, figure: Figure) -> str:
     t = np.linspace(*ends, _N_THRESHOLDS + 2)[1:-1]
     curve = vars(make_decision_curve(data, DecisionLoss("zero-one"), "net-benefit", t, 1 - LEVEL))
     display = DecisionDisplay(curve.pop("threshold"), **curve, kind="net-benefit")
-    display.plot(figure.subplots()).ax_.set_xlim(ends)
+    display.plot(figure.gca()).ax_.set_xlim(ends)
     k = np.argmin(np.abs(t - share))
     words = (
         f"At a threshold of {t[k]:.3g}, near the prevalence, acting always is about as good as "
@@ -228,7 +228,7 @@ def _draw_forest(rows: TableRows, numbers: Numbers, intervals: Intervals, figure
     make_table: Any = SubgroupIntervals
     table = make_table(("by",), tuple(names), *columns, ("",) * len(rows), whole, 1 - LEVEL)
     figure.set_figheight(max(_FIGURE_SIZE[1], _ROW_HEIGHT * len(rows)))
-    display = ForestDisplay({RATIO: table}, {}, events).plot(figure.subplots())
+    display = ForestDisplay({RATIO: table}, {}, events).plot(figure.gca())
     texts = [text.get_text() for text in display.ax_.texts]
     pairs = zip([*names, "all samples"], texts, strict=True)
     words = "; ".join(f"{name}: {text}" for name, text in pairs)
@@ -247,26 +247,33 @@ def _writable_names(labels: list, kind: str, most: int = 20) -> list[str]:
     return names if len(set(names)) == len(names) else numbered
 
 
-def _page_style() -> dict[Any, Any]:
-    """Return settings of figures without a background, in colours that `_to_svg` replaces."""
-    from cycler import cycler
-
-    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    return {
-        "axes.prop_cycle": cycler(color=[_MARK_COLOUR, _OTHER_COLOUR]),
-        "svg.fonttype": "path",
-        "svg.hashsalt": "skcalib",
-        **dict.fromkeys(names, _TEXT_COLOUR),
-        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
-    }
-
-
 def _to_svg(figure: Figure, name: str, words: str) -> str:
-    """Return the figure as SVG for a page; its ids begin with `name`, so that none collide."""
+    """Return the figure as SVG for a page; its ids begin with `name`, so that none collide.
+
+    It is drawn without a background, in colours that those of the page replace. The settings of
+    matplotlib stay as they are, as they are those of all threads.
+    """
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
+
+    for ax in figure.findobj(Axes):
+        ax.set_facecolor("none")
+        ax.tick_params(which="both", colors=_TEXT_COLOUR)
+        ax.spines[:].set_color(_TEXT_COLOUR)
+    for legend in figure.findobj(Legend):
+        legend.get_frame().set_facecolor("none")
+    for text in figure.findobj(Text):
+        text.set_color(_TEXT_COLOUR)
     file = io.StringIO()
     figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
-    svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)
+    numbers: dict[str, str] = {}  # in place of what matplotlib draws at random
+    svg = re.sub(
+        r'( id="|url\(#|href="#)([^")]+)',
+        lambda found: f"{found[1]}{name}-{numbers.setdefault(found[2], str(len(numbers)))}",
+        svg,
+    )
     for colour, page_colour in _PAGE_COLOURS.items():
         svg = svg.replace(colour, page_colour)
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(words)}"', 1)

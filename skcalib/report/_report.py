@@ -13,9 +13,9 @@ from typing import Any, Literal, TypedDict, Unpack, cast, overload
 import numpy as np
 import scipy
 import sklearn
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from .._inputs.annotations import Estimator
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by_each, printable
 from .._inputs.missing import omit_missing
@@ -24,20 +24,10 @@ from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, va
 from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
+from . import _html
 from ._classes import ClassSections
 from ._findings import Finding, collect_numbers, join_sentences, name_ends, say
 from ._forecasts import ForecastSections
-from ._html import (
-    STYLE,
-    render_audit,
-    render_comparison,
-    render_figures,
-    render_head,
-    render_page,
-    render_tables,
-    render_verdict,
-    write_atomically,
-)
 from ._pictures import render_model_curves
 from ._sections import LEVEL, Sections, TableRows, joint_p_value, notify_progress
 from ._text import change_tables, format_comparison, format_head, format_report
@@ -66,7 +56,7 @@ class _BaseReport:
         return self.draw()
 
     def _repr_html_(self) -> str:
-        return f"<style>{STYLE}</style>\n<div class='skcalib'>\n{self._body()}\n</div>"
+        return f"<style>{_html.STYLE}</style>\n<div class='skcalib'>\n{self._body()}\n</div>"
 
     def to_json(self) -> str:
         """`to_dict` as JSON; numbers that are not finite become null.
@@ -92,9 +82,9 @@ class _BaseReport:
         html : str
             The page.
         """
-        html = render_page(self.heading, self._body())
+        html = _html.render_page(self.heading, self._body())
         if path is not None:
-            write_atomically(path, html)
+            _html.write_atomically(path, html)
         return html
 
 
@@ -179,7 +169,7 @@ class CalibrationReport(_BaseReport):
 
     @classmethod
     def from_estimator(
-        cls, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, **options: Any
+        cls, estimator: Estimator, X: ArrayLike, y: ArrayLike, **options: Any
     ) -> "CalibrationReport":
         """Report on a fitted estimator.
 
@@ -223,9 +213,10 @@ class CalibrationReport(_BaseReport):
         )
 
     def _body(self) -> str:
-        head = render_head(self.heading, self.date), render_verdict(self.advice, self.findings)
-        tables = render_tables(self), render_audit({"": self.audit})
-        return "\n".join([*head, render_figures(self.figures), *tables])
+        head = _html.render_head(self.heading, self.date)
+        verdict = _html.render_verdict(self.advice, self.findings)
+        tables = _html.render_tables(self), _html.render_audit({"": self.audit})
+        return "\n".join([head, verdict, _html.render_figures(self.figures), *tables])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,7 +280,7 @@ class ComparisonReport(_BaseReport):
 
     def _body(self) -> str:
         changes = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
-        return render_comparison(self, changes)
+        return _html.render_comparison(self, changes)
 
 
 def _to_json_types(value: object, *, finite: bool = False) -> Any:

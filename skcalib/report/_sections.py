@@ -1,6 +1,5 @@
 """The sections of a report, as far as classes and forecasts have them in common."""
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -11,7 +10,7 @@ import numpy as np
 
 from .._data import AnyData, Data
 from .._inputs.by import Subgroups
-from .._inputs.warnings import warn
+from .._inputs.warnings import record_warnings, warn
 from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
@@ -259,11 +258,13 @@ class Sections(ABC, Generic[Data]):
             return None
         data = join_samples(data, _N_GAIN_FOLDS)
         fold = assign_folds(data, _N_GAIN_FOLDS)
-        with warnings.catch_warnings(record=True) as caught:
-            for k in range(fold.max() + 1):
-                test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-                gain[test] -= self.losses(data.take(test), data.take(train))
-        for message, category in {str(each.message): each.category for each in caught}.items():
+        warned: dict[tuple[str, type[Warning]], None] = {}
+        for k in range(fold.max() + 1):
+            test, train = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+            loss, record = record_warnings(self.losses, data.take(test), data.take(train))
+            gain[test] -= loss
+            warned |= dict.fromkeys(record)
+        for message, category in warned:
             warn(message, category)
         if not np.isfinite(gain).all():
             return None

@@ -1,7 +1,7 @@
 """Checks of counts, of weights, and of states before they are read."""
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -9,13 +9,16 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers, format_values
 from .._inputs.by import Subgroups, check_distinct_keys
-from ._tally import WEIGHT_RTOL
+from ._tally import SINGLE_RTOL, WEIGHT_RTOL, RowWeights, merge_tables
 
 # Sums of larger counts are not exact in double precision.
 _MAX_COUNT = 2**53
 
 # Squares of larger weights, or of their sums, may overflow; those of smaller ones underflow.
 _MAX_WEIGHT, _MIN_WEIGHT = 1e130, 1e-130
+
+# Sums of the same weights in another order differ by at most this fraction.
+_SUM_RTOL = 1e-6
 
 
 def are_empty(*values: Any) -> bool:
@@ -57,7 +60,9 @@ def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
         )
 
 
-def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarray | None:
+def check_sums(
+    weight: ArrayLike | None, squared_weight: ArrayLike | None, counts: np.ndarray
+) -> np.ndarray | None:
     """Return the sums of weights and of squared weights, (2, n), or None if neither is passed."""
     if weight is None and squared_weight is None:
         return None
@@ -70,9 +75,9 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
     rules: dict[str, Any] = {"ndim": 1, "length": len(counts), "rows": "one sum for each row"}
     both = {"weight": weight, "squared_weight": squared_weight}
     sums = np.stack([check_numbers(x, name, finite=False, **rules) for name, x in both.items()])
-    weight, square = sums[:, counts > 0]
-    check_weights_can_be_squared(weight, "weight")
-    least, most = weight**2 / counts[counts > 0], weight**2
+    mass, square = sums[:, counts > 0]
+    check_weights_can_be_squared(mass, "weight")
+    least, most = mass**2 / counts[counts > 0], mass**2
     if not ((square >= least * (1 - WEIGHT_RTOL)) & (square <= most * (1 + WEIGHT_RTOL))).all():
         raise ValueError(
             "squared_weight must be the sum of the squared weights of a row, which lies between "
@@ -212,3 +217,58 @@ def check_can_be_tested(state: Any) -> None:
             f"where they are made, as numpy.round(p, {state._options['decimals']}) does, and use "
             "and test the rounded ones, or test a sample of the rows."
         )
+
+
+@np.errstate(all="ignore")  # what overflows or is NaN lies in no range
+def check_sound(state: Any) -> None:
+    """Refuse a state that was read if no samples have its numbers."""
+    for each in (state, *state.subgroups.values()):
+        for name, *numbers in _iter_ranges(each):
+            values, low, high = np.broadcast_arrays(*numbers)
+            slack = 1 + _SUM_RTOL * (values.dtype.kind == "f")
+            is_inside = (values * slack >= low) & (values <= high * slack)
+            if not is_inside.all():
+                value, low, high = (x.flat[np.argmin(is_inside)] for x in (values, low, high))
+                raise ValueError(f"{name} must lie between {low:g} and {high:g}, found {value:g}")
+
+
+def _iter_ranges(state: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the name of each number of a state, its value, and the least and the largest one.
+
+    If all lie in the earlier ranges, those that follow are small enough to be worked out.
+    """
+    n, total, subgroups = state.n_samples, state.total_weight, state.subgroups.values()
+    least, largest = state._weights if n else (0, _MIN_WEIGHT)
+    yield "number of columns", bool(state._columns), bool(subgroups), bool(subgroups)
+    classes = [0, 1] if state.classes is None else state.classes.tolist()
+    yield "number of classes", len(set(classes)), max(len(classes), 2), len(classes)
+    yield "n_samples", n, 0, _MAX_COUNT - 1
+    yield "largest weight", largest, max(least, _MIN_WEIGHT), _MAX_WEIGHT
+    yield "least weight", largest + least, largest, 2 * largest
+    for name, tally in (state._tallies or {"binary": state._tally}).items():
+        (key, count, sums), (weight, square) = tally.sums, tally.sums.weights
+        problem, n_problems = key // (2 * len(tally.points)), len(tally.moves)
+        yield "class", problem, 0, n_problems - 1
+        yield "step from row to row", np.diff(key), 1, np.inf
+        yield "count", count, 1, n
+        yield "weight", weight, np.maximum(count * least, _MIN_WEIGHT), count * largest
+        yield "squared_weight", square, weight**2 / count, weight**2
+        ends = np.array(RowWeights(count, sums).weights if n else (least, largest))
+        yield "weight of a sample", largest + ends, largest + least, 2 * largest
+        counts, mass = (np.bincount(problem, x, n_problems) for x in (count, weight))
+        move = tally.max_moves
+        yield "sum of moves", tally.moves, np.minimum(move, 1) * least, move * mass
+        yield "largest move", move, 0, np.where(tally.is_off_grid, np.inf, SINGLE_RTOL)
+        if subgroups:
+            merged = merge_tables([each._tallies[name].sums for each in subgroups])
+            yield "row of subgroups", merged[:2], tally.sums[:2], tally.sums[:2]
+            yield "weight of subgroups", merged.weights, tally.sums.weights, tally.sums.weights
+        if name == "top-label":  # a sample counts in one problem, elsewhere in each
+            counts, mass = counts.sum(), mass.sum()
+        yield "sum of count", counts.astype(np.int64), n, n
+        yield "sum of weight", mass, total, total
+        yield "number of events", count[key % 2 == 1].sum(), n * (name == "classwise"), n
+    if state._sums:
+        mass, square = state._tally.sums.weights.sum(axis=1)
+        yield "total of sums", state._sums.total, (mass, square, 0), (mass, square, 2 * square)
+        yield "gap of sums", np.abs(state._sums.gap), 0, mass

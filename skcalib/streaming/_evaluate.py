@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from sklearn.metrics import brier_score_loss
 
 from .._data import ClassData
+from .._inputs.annotations import Value
 from .._statistics.kernels import KERNELS
-from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
+from .._statistics.squared_error import check_enough_for_estimation, has_negligible_pairs
 from ..lenses import _NAMED_LENSES, Lens, _get_lens
 from ..metrics._reductions import average_over_reductions
-from ..metrics._registry import METRICS, Metric, find_entry, is_data, metrics_of_counts
+from ..metrics._registry import FOREIGN_METRICS, Metric, find_entry, is_data, metrics_of_counts
 from ._checks import is_same_lens
 
 _KERNEL_ERROR_NAMES = (
@@ -23,7 +24,7 @@ _KERNEL_ERROR_NAMES = (
 )
 
 
-class BoundedValue(NamedTuple):
+class BoundedValue(NamedTuple, Generic[Value]):
     """A measure of the predictions on the grid, and what the grid can have changed.
 
     Parameters
@@ -47,8 +48,8 @@ class BoundedValue(NamedTuple):
     BoundedValue(value=0.5, bound=0.0)
     """
 
-    value: float | np.ndarray
-    bound: float | np.ndarray
+    value: Value
+    bound: Value
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,9 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
     """The value of a metric of a state, and the bound on its change by the grid."""
     entry = _find_entry(metric)
     if entry is None:
+        metric = FOREIGN_METRICS[metric] if isinstance(metric, str) else metric
         y_true, y_proba, weight = state.to_arrays()
-        value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
+        value = metric(y_true, y_proba, sample_weight=weight, **params)
         return BoundedValue(value, _foreign_error_bound(metric, params, state.mean_rounding))
     params = entry.fixed | params
     check_metric_params(params, state._multi_class)
@@ -99,12 +101,14 @@ def evaluate_state(state: Any, metric: str | Callable, params: dict[str, Any]) -
 
 def _find_entry(metric: str | Callable) -> Metric | None:
     """The registry's entry of a metric that counts suffice for; None for a user's function."""
-    entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
-    if (entry is None and not callable(metric)) or (entry and not entry.supports_counts):
+    names = [*metrics_of_counts(), *FOREIGN_METRICS]
+    is_taken = metric in names if isinstance(metric, str) else callable(metric)
+    entry = find_entry(metric) if is_taken else None
+    if not is_taken or (entry and not entry.supports_counts):
         raise ValueError(
-            f"metric must be one of {metrics_of_counts()}, or a function of your own that takes "
-            f"labels, probabilities and sample_weight; found {metric!r:.80}. Others need the "
-            "samples themselves: compute them of a part of the rows."
+            f"metric must be one of {names}, or a function of your own that takes labels, "
+            f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
+            "themselves: compute them of a part of the rows."
         )
     return entry
 
@@ -120,10 +124,10 @@ def check_metric_params(params: dict[str, Any], lens: Lens | None = None) -> Non
             f"params must be those that choose how a metric is computed; found {reserved}, "
             "which the state holds. Leave these out."
         )
-    if params.get("estimator", "biased") not in ("biased", "unbiased"):
+    if params.get("estimation") in ("linear", "block"):
         raise ValueError(
-            f"estimator must be 'unbiased' or 'biased' for a CalibrationState, in which samples "
-            f"have no order; found {params['estimator']!r}."
+            f"estimation must not be 'linear' or 'block' for a CalibrationState, in which samples "
+            f"have no order; found {params['estimation']!r}."
         )
     multi_class = params.get("multi_class", "confidence")
     if not isinstance(multi_class, str) and not is_same_lens(multi_class, lens):
@@ -158,7 +162,7 @@ def _grid_error_bound(entry: Metric, options: dict[str, Any], rows: ClassData) -
     change = _squared_error_slope(entry.name, options) * move
     if entry.name == "kernel_calibration_error" or not options.get("squared", True):
         return float(np.sqrt(change))
-    if not np.isfinite(change) or options.get("estimator", "biased") == "biased":
+    if not np.isfinite(change) or options.get("estimation", "biased") == "biased":
         return change
     has_pairs = rows.n_samples > 1 and not has_negligible_pairs(rows)
     return change / (1 - rows.inverse_effective_size) if has_pairs else np.nan
@@ -191,7 +195,7 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Bou
         )
     state_options = state._options | {"method": "fourier", "class_kernel": None, "block_size": None}
     del state_options["decimals"]
-    requested = params.keys() - {"estimator", "multi_class", "average"}
+    requested = params.keys() - {"estimation", "multi_class", "average"}
     agrees = all(
         name in state_options and np.array_equal(state_options[name], params[name])
         for name in requested
@@ -200,11 +204,11 @@ def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Bou
         raise ValueError(
             "The kernel error of all classes together is that of the random features whose sums "
             f"the state keeps, with {state_options}; found {params}. Leave the arguments but "
-            "estimator out (and make the state with the kernel and bandwidth that you want, and "
+            "estimation out (and make the state with the kernel and bandwidth that you want, and "
             "n_components > 0), or pass multi_class='confidence' or 'classwise'."
         )
-    estimator = "biased" if is_root else params.get("estimator", "unbiased")
-    check_enough_for_estimator(state.confidence()._rows(), estimator)
-    value = state._sums.squared_error(estimator)
+    estimation = "biased" if is_root else params.get("estimation", "unbiased")
+    check_enough_for_estimation(state.confidence()._rows(), estimation)
+    value = state._sums.squared_error(estimation)
     bound = np.inf if state._sums.is_rounded else 0.0
     return BoundedValue(float(np.sqrt(value)) if is_root else value, bound)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from numbers import Real
 from threading import Lock
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 
@@ -26,24 +26,13 @@ from .._inputs.scikit_learn import (
 )
 from .._inputs.warnings import check_memory
 from ..lenses import Lens, _check_all_rows, _get_lens
+from . import _checks
 from ._arrow import from_table, to_table
-from ._checks import (
-    are_empty,
-    check_by_as_before,
-    check_can_be_tested,
-    check_mergeable,
-    check_multiclass,
-    check_not_empty,
-    check_same_problems,
-    check_sample_counts,
-    check_single_weights,
-    check_sums,
-    check_weights_can_be_squared,
-)
 from ._evaluate import BoundedValue, check_metric_params, evaluate_state
 from ._tally import FourierSums, RowWeights, Tally, add_classes, copy_arrays
 
 _BINARY_CLASSES = np.array([False, True])
+_BINARY_CLASSES.flags.writeable = False
 
 
 class CalibrationState:
@@ -83,7 +72,7 @@ class CalibrationState:
     Attributes
     ----------
     classes : ndarray of shape (n_classes,) or None
-        The classes; None before the first update.
+        The classes, an array that cannot be changed; None before the first update.
 
     is_binary : bool
         Whether there are two classes.
@@ -161,7 +150,7 @@ class CalibrationState:
         random_state: int = 0,
         multi_class: Lens | None = None,
     ) -> None:
-        self._labels = labels
+        self._labels = copy(labels)
         self._multi_class = multi_class
         self._problems: list[tuple[Any, float]] = []  # of the lens: names and sums of weights
         decimals = int(decimals)
@@ -207,6 +196,8 @@ class CalibrationState:
                 "it. Send or read it again, or store states with to_arrow."
             )
         vars(self).update(pickle.loads(content), _lock=Lock())
+        if self.classes is not None:
+            self.classes.flags.writeable = False  # which a pickle forgets
 
     def update(
         self,
@@ -239,14 +230,14 @@ class CalibrationState:
         self : object
             The state.
         """
-        if are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
+        if _checks.are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
             return self
         with self._lock:
             data = self._check_data(y_true, y_proba, sample_weight)
             n, weight = num_samples(y_true), None
             if sample_weight is not None:
                 used = check_sample_weight(sample_weight, n)[positive_weight_rows(sample_weight, n)]
-                check_weights_can_be_squared(used, "sample_weight")
+                _checks.check_weights_can_be_squared(used, "sample_weight")
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)
             rows = RowWeights(None, weight)
@@ -308,11 +299,17 @@ class CalibrationState:
             The state.
         """
         state = cls(labels, **options)
-        if are_empty(y_true, y_proba, count):
+        if _checks.are_empty(y_true, y_proba, count):
             return state
+<<<<<<< HEAD
         n = len(as_array(y_true, "y_true"))
         counts = check_sample_counts(count, n)
         sums = check_sums(weight, squared_weight, counts)
+=======
+        n = num_samples(y_true)
+        counts = _checks.check_sample_counts(count, n)
+        sums = _checks.check_sums(weight, squared_weight, counts)
+>>>>>>> main
         if state._multi_class is not None and resolution > 0:
             raise ValueError(
                 "resolution must be 0 for a state with multi_class, whose problems may add up "
@@ -336,12 +333,12 @@ class CalibrationState:
         self : object
             The state.
         """
-        check_mergeable(self, other)
+        _checks.check_mergeable(self, other)
         with self._lock:
             return self._replace_state(self._copy()._merge(copy(other)))
 
     def _merge(self, other: "CalibrationState") -> Self:
-        check_mergeable(self, other)
+        _checks.check_mergeable(self, other)
         if other.n_samples == 0:
             return self
         if self.n_samples == 0:
@@ -412,7 +409,7 @@ class CalibrationState:
             If the weights differ, as single ones are not kept.
         """
         state = self._to_binary()
-        check_single_weights(state, "Single samples of a state")
+        _checks.check_single_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
@@ -455,7 +452,7 @@ class CalibrationState:
         state : CalibrationState
             A state of the classes False and True.
         """
-        check_multiclass(self)
+        _checks.check_multiclass(self)
         return self._make_binary_state(self._tallies["top-label"].merge_problems())
 
     def top_label(self) -> "dict[Any, CalibrationState]":
@@ -478,6 +475,14 @@ class CalibrationState:
             States of the classes False and True, by class.
         """
         return self._make_binary_states("classwise")
+
+    @overload
+    def evaluate(
+        self, metric: str | Callable, *, average: None, **params: object
+    ) -> BoundedValue[np.ndarray]: ...
+
+    @overload
+    def evaluate(self, metric: str | Callable, **params: object) -> BoundedValue[float]: ...
 
     def evaluate(self, metric: str | Callable, **params: Any) -> BoundedValue:
         """A measure of all samples, and a bound on what the grid has changed.
@@ -556,7 +561,7 @@ class CalibrationState:
 
     def _update(self, data: ClassData, rows: RowWeights, subgroups: Subgroups | None) -> Self:
         """Take checked samples, and those of each subgroup once more."""
-        check_by_as_before(self, subgroups)
+        _checks.check_by_as_before(self, subgroups)
         self._add(data, rows)
         if subgroups is not None:
             self._columns = subgroups.names
@@ -595,7 +600,7 @@ class CalibrationState:
         if problems and "lens" not in self._tallies:
             self._problems = [(name, 0.0) for name, _ in problems]
             self._tallies["lens"] = Tally(len(problems), self._options["decimals"])
-        check_same_problems(self, problems)
+        _checks.check_same_problems(self, problems)
         self._problems = [
             (name, before + weight)
             for (name, before), (_, weight) in zip(self._problems, problems, strict=True)
@@ -608,7 +613,8 @@ class CalibrationState:
     def _initialize(self, classes: np.ndarray) -> None:
         """Make empty tallies for the classes."""
         decimals, n_components, *kernel = self._options.values()
-        self.classes = classes
+        self.classes = classes.copy()
+        self.classes.flags.writeable = False
         if self._is_multilabel:
             return
         if self.is_binary:
@@ -623,7 +629,7 @@ class CalibrationState:
     def _to_binary(self) -> "CalibrationState":
         """Return this state, or its confidences for more than two classes; refuse empty ones."""
         state = copy(self)
-        check_not_empty(state)
+        _checks.check_not_empty(state)
         return state if state.is_binary else state.confidence()
 
     def _rows(self) -> ClassData:
@@ -632,7 +638,7 @@ class CalibrationState:
 
     def _to_test_data(self, metric_params: dict[str, Any]) -> ClassData:
         """Return the counts, from which a test draws numbers of events."""
-        check_can_be_tested(self)
+        _checks.check_can_be_tested(self)
         check_metric_params(metric_params)
         return self._tally.shares(self.classes)
 
@@ -648,10 +654,10 @@ class CalibrationState:
         state.classes, state._tallies = _BINARY_CLASSES, {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())
         state.total_weight = float(tally.sums.weights[0].sum())
-        state._weights = self._weights
+        state._weights = self._weights if state.n_samples else state._weights
         return state
 
     def _make_binary_states(self, name: str) -> "dict[Any, CalibrationState]":
-        check_multiclass(self)
+        _checks.check_multiclass(self)
         make, take = self._make_binary_state, self._tallies[name].take_problem
         return {label: make(take(k)) for k, label in enumerate(self.classes.tolist())}

@@ -14,7 +14,7 @@ from .._statistics.gram import fourier_features, random_frequencies
 from .._statistics.kernels import KERNELS
 
 # Decimals in single precision differ from themselves by at most this fraction.
-_SINGLE_RTOL = 2.0**-24
+SINGLE_RTOL = 2.0**-24
 
 # Equal weights differ by at most this fraction, as their sums are rounded.
 WEIGHT_RTOL = 1e-9
@@ -136,7 +136,7 @@ class Tally:
         move = np.abs(self.points[cell] - proba)
         if np.any(rows.rounding):
             move += rows.rounding
-        is_off_grid = move > _SINGLE_RTOL * proba
+        is_off_grid = move > SINGLE_RTOL * proba
         key, n_keys = 2 * cell + event, 2 * len(self.points)
         if isinstance(problem, int):  # fewer keys are possible, which counts faster
             self.moves[problem] += np.sum(move * rows.mass)
@@ -287,11 +287,11 @@ class FourierSums:
         self.total += other.total
         self.is_rounded |= other.is_rounded
 
-    def squared_error(self, estimator: str) -> float:
+    def squared_error(self, estimation: str) -> float:
         """The "biased" or "unbiased" estimate."""
         biased = float(np.sum(self.gap**2))
         weight, square, diagonal = self.total.tolist()
-        if estimator == "biased":
+        if estimation == "biased":
             return biased / weight**2
         return (biased - diagonal) / (weight**2 - square)
 

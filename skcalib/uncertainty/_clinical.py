@@ -1,17 +1,18 @@
 """The calibration measures of a clinical validation, with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
 import numpy as np
 from scipy import stats
 from scipy.special import expit, logit
 
 from .._data import ClassData, check_predictions, with_groups
-from .._inputs.arrays import ArrayLike
+from .._inputs.annotations import DataFrame, P
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.by import Columns, Subgroups, check_by_each, format_columns, format_label, printable
 from .._inputs.scikit_learn import Interval, Label, RandomState, validate_params
 from .._numerics.dependence import UnitSums, split_columns
@@ -264,7 +265,7 @@ class SubgroupClinicalCalibration:
         """The seven measures by name."""
         return {name: getattr(self, name) for name in _ROW_TITLES}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return all measures of all subgroups as a data frame of pandas, which must be installed.
 
         Returns
@@ -273,8 +274,7 @@ class SubgroupClinicalCalibration:
             The frames of :meth:`SubgroupIntervals.to_frame`, one below the other; the first level
             of the row labels is the measure.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         frames = {name: table.to_frame() for name, table in self.tables.items()}
         return pd.concat(frames, names=["measure"])
 
@@ -315,6 +315,28 @@ def _format_interval(ends: tuple[float, ...]) -> str:
     return f"{estimate} ({low} to {high})".lstrip() if low else estimate
 
 
+class _BySubgroup(Protocol[P]):
+    """What the function returns by what is asked for, for type checkers."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, *args: object, by: Columns, **options: object
+    ) -> SubgroupClinicalCalibration: ...
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, *args: object, by_each: Columns, **options: object
+    ) -> dict[str, SubgroupClinicalCalibration]: ...
+
+    @overload
+    def __call__(self, *args: P.args, **options: P.kwargs) -> ClinicalCalibration: ...
+
+
+def annotate_subgroups(function: Callable[P, Any]) -> _BySubgroup[P]:
+    return cast(Any, function)
+
+
+@annotate_subgroups
 @validate_params(LIMITS_CONSTRAINTS)
 def clinical_calibration(
     y_true: ArrayLike,
@@ -330,7 +352,7 @@ def clinical_calibration(
     n_resamples: int = 199,
     random_state: RandomState = None,
     n_jobs: int | None = None,
-) -> ClinicalCalibration | Any:
+) -> Any:
     r"""Calibration as clinical validations report it: O:E ratio, slope, ICI and more.
 
     The numbers that TRIPOD+AI [1]_ and others [2]_ ask for, by the metrics of the same names, for

@@ -181,10 +181,8 @@ def _true_difference(
     sample = np.linspace(0, n - 1, min(n, max(1, most // n_outcomes))).astype(int)
     weight = (np.asarray(law.weight)[sample, None] * proba[sample]).ravel()
     is_possible = weight > 0
-    rows, outcome = (
-        np.repeat(sample, n_outcomes)[is_possible],
-        outcomes[sample].ravel()[is_possible],
-    )
+    rows = np.repeat(sample, n_outcomes)[is_possible]
+    outcome = outcomes[sample].ravel()[is_possible]
     weight = weight[is_possible] / weight.sum()
     errors = [
         metric.measure(replace(data.take(rows).with_outcome(outcome), weight=weight), **options)

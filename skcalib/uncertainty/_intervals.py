@@ -8,7 +8,8 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
-from .._inputs.arrays import ArrayLike
+from .._inputs.annotations import DataFrame
+from .._inputs.arrays import ArrayLike, import_package
 from .._inputs.by import Subgroups, check_by, format_label, printable
 from .._inputs.missing import omit_missing
 from .._inputs.options import select_arguments
@@ -17,13 +18,7 @@ from .._statistics.base import TIE_RTOL
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import find_entry, is_data
 from ._finite_sample import finite_sample_radius
-from ._measured import (
-    LIMITS_CONSTRAINTS,
-    MeasuredModels,
-    Result,
-    check_measured,
-    split_outcomes,
-)
+from ._measured import LIMITS_CONSTRAINTS, MeasuredModels, Result, check_measured, split_outcomes
 from ._units import check_finite_values
 
 # The arguments of limits that are no data.
@@ -154,7 +149,7 @@ class SubgroupIntervals(Mapping):
     def __len__(self) -> int:
         return len(self.subgroups)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """Return the table as a data frame of pandas, which must be installed.
 
         Returns
@@ -163,8 +158,7 @@ class SubgroupIntervals(Mapping):
             A row for each subgroup, which is its label, and the columns `n_samples`, `share`,
             `estimate`, `low`, `high` and `note`.
         """
-        import pandas as pd
-
+        pd = import_package("pandas", "to_frame()", "pandas")
         names = list(self.names)
         if len(names) == 1:
             index = pd.Index(self.subgroups, name=names[0], dtype=None)
@@ -317,9 +311,9 @@ def confidence_interval(
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``. It also gets `sample_weight` if weights are given, and `labels`
-        if it takes them.
+        The name of a metric of :mod:`skcalib.metrics`, "log_loss", "brier_score_loss",
+        "roc_auc_score", or a callable ``metric(y_true, y_proba, **metric_params) -> float``. It
+        also gets `sample_weight` if weights are given, and `labels` if it takes them.
 
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
@@ -519,9 +513,9 @@ def compare_models(
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``. It also gets `sample_weight` if weights are given, and `labels`
-        if it takes them.
+        The name of a metric of :mod:`skcalib.metrics`, "log_loss", "brier_score_loss",
+        "roc_auc_score", or a callable ``metric(y_true, y_proba, **metric_params) -> float``. It
+        also gets `sample_weight` if weights are given, and `labels` if it takes them.
 
     y_true : array-like of shape (n_samples,), or tuple of two of them
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.

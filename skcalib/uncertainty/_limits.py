@@ -53,10 +53,7 @@ def find_interval(
 ) -> tuple[float, float]:
     """The interval of an alternative, from the ends for an error probability on either side."""
     low, high = ends((1 - confidence_level) / (2 if alternative == "two-sided" else 1))
-    return (
-        -np.inf if alternative == "less" else low,
-        np.inf if alternative == "greater" else high,
-    )
+    return (-np.inf if alternative == "less" else low, np.inf if alternative == "greater" else high)
 
 
 class StudentLimits(NamedTuple):

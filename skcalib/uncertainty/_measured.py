@@ -21,7 +21,6 @@ from ..metrics._registry import (
     MetricNames,
     find_arguments,
     find_entry,
-    find_multi_class,
     resolve_metric,
 )
 from ..metrics._statistic import check_metric_fits
@@ -33,7 +32,7 @@ from ._losses import mean_limits, mean_terms, subtract_terms
 from ._units import Units, check_finite_values
 
 LIMITS_CONSTRAINTS: dict[str, Any] = {
-    "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable],
+    "metric": [MetricNames("metric", ALL_METRICS | SIGNED_METRICS), callable]
 }
 
 
@@ -176,7 +175,8 @@ def check_measured(
 
     The positive class is part of the data, not an argument of the metric if that is one of ours.
     """
-    multi_class, entry = find_multi_class(metric, metric_params), find_entry(metric)
+    multi_class = find_arguments(metric, metric_params).get("multi_class")
+    entry = find_entry(metric)
     if entry is not None and "pos_label" in entry.parameters:
         metric_params, fixed = dict(metric_params or {}), dict(entry.fixed)
         data_args["pos_label"] = metric_params.pop("pos_label", fixed.pop("pos_label", None))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._data import AnyData
-from .._inputs.scikit_learn import Parallel, delayed
+from .._inputs.scikit_learn import Parallel, delay
 from .._numerics.dependence import UnitSums
 
 # The number of parts of which the jackknife leaves out one at a time.
@@ -36,7 +36,7 @@ class Units(UnitSums):
         """
         n_blocks = min(self.number, _N_BLOCKS)
         block = (np.random.default_rng(0).permutation(self.number) % n_blocks)[self.code]
-        measure = delayed(lambda rows: measured.take(rows).values())
+        measure = delay(lambda rows: measured.take(rows).values())
         tasks = (measure(np.flatnonzero(block != k)) for k in range(n_blocks))
         values = scale(check_finite_values(Parallel(n_jobs=n_jobs)(tasks)))
         share = np.bincount(block, self.weight)

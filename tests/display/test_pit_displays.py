@@ -141,23 +141,23 @@ def test_bands_hold_calibrated_forecasts(display, make, monkeypatch):
     assert np.mean(all_of_them) == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / 16))
 
 
-@pytest.mark.parametrize("kind", ["quantile", "interval"])
+@pytest.mark.parametrize("level_type", ["quantile", "interval"])
 @pytest.mark.parametrize("make", PROBLEMS.values(), ids=PROBLEMS)
-def test_curve_and_error_are_those_of_the_metric(make, kind):
+def test_curve_and_error_are_those_of_the_metric(make, level_type):
     y, forecast = make(60, random_state=1)
     weight = np.random.default_rng(0).random(60)
     display = QuantileReliabilityDisplay.from_predictions(
-        y, forecast, sample_weight=weight, kind=kind, random_state=0
+        y, forecast, sample_weight=weight, level_type=level_type, random_state=0
     )
-    error = quantile_calibration_error(y, forecast, sample_weight=weight, kind=kind)
+    error = quantile_calibration_error(y, forecast, sample_weight=weight, level_type=level_type)
     assert display.error == pytest.approx(error, abs=1e-14)
     for level, observed in zip(display.levels[1::40], display.observed[1::40], strict=True):
         gap = quantile_calibration_error(
-            y, forecast, sample_weight=weight, kind=kind, levels=[level]
+            y, forecast, sample_weight=weight, level_type=level_type, levels=[level]
         )
         assert abs(observed - level) == pytest.approx(gap, abs=1e-12)
     np.testing.assert_array_equal(display.line_.get_xydata().T, [display.levels, display.observed])
-    assert kind in display.ax_.get_xlabel()
+    assert level_type in display.ax_.get_xlabel()
 
 
 def test_share_below_quantiles_by_hand():
@@ -177,7 +177,7 @@ def test_quantiles_are_shown_at_their_levels():
     np.testing.assert_array_equal(display.levels, LEVELS)
     np.testing.assert_allclose(display.observed, (y[:, None] <= forecast.values).mean(axis=0))
     display = QuantileReliabilityDisplay.from_predictions(
-        y, forecast, kind="interval", random_state=0
+        y, forecast, level_type="interval", random_state=0
     )
     np.testing.assert_allclose(display.levels, [0.5, 0.9])
     inside = (forecast.values[:, 0] < y) & (y <= forecast.values[:, -1])

@@ -305,7 +305,7 @@ def test_crps_of_ensembles_is_the_double_sum(weighted):
         assert forecast.crps(y)[row] == pytest.approx(expected, abs=1e-14)
         if not weighted:
             fair = w @ np.abs(x - y[row]) - apart.sum() / (2 * 6 * 5)
-            assert forecast.crps(y, estimator="fair")[row] == pytest.approx(fair, abs=1e-14)
+            assert forecast.crps(y, estimation="fair")[row] == pytest.approx(fair, abs=1e-14)
 
 
 def test_kinds_agree_on_the_same_distribution():

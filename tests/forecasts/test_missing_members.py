@@ -83,9 +83,9 @@ METHODS = {
     ),
 }
 FAIR = {
-    "fair": lambda forecast, y: forecast.crps(y, estimator="fair"),
+    "fair": lambda forecast, y: forecast.crps(y, estimation="fair"),
     "fair between": lambda forecast, y: continuous_ranked_probability_loss(
-        y, forecast, thresholds=(-0.5, 1), estimator="fair", average=None
+        y, forecast, thresholds=(-0.5, 1), estimation="fair", average=None
     ),
 }
 WHOLE = EnsembleForecast(RNG.normal(size=(40, 5)))
@@ -109,7 +109,7 @@ def test_rows_are_as_alone(kind, name):
 def test_published_fair_score():
     # github.com/google-research/weatherbench2, issue 302: of the members 1 and 3 at 2 it is 0
     forecast = EnsembleForecast([[1, 3, np.nan], [0, 1, 2]])
-    assert_allclose(forecast.crps([2, 1], estimator="fair"), [0, 2 / 3 - 2 / 3], atol=1e-15)
+    assert_allclose(forecast.crps([2, 1], estimation="fair"), [0, 2 / 3 - 2 / 3], atol=1e-15)
     assert_allclose(forecast.crps([2, 1]), [1 - 0.5, 2 / 3 - 4 / 9])
     assert_allclose(forecast.pit_bounds([2, 5]), [[1 / 3, 3 / 4], [2 / 3, 1]])
 

@@ -36,25 +36,25 @@ def test_distribution_free_bounds_by_formula():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     label[:30] = 0  # miscalibrated enough for a bound below 1
     proba[:30] = [0.0, 0.5, 0.5]
-    for estimator, block_size in (
+    for estimation, block_size in (
         ("biased", None),
         ("unbiased", None),
         ("linear", None),
         ("block", 7),
     ):
-        options = {"bandwidth": 0.5, "estimator": estimator}
+        options = {"bandwidth": 0.5, "estimation": estimation}
         if block_size is not None:
             options["metric_params"] = {"block_size": block_size}
         test = CalibrationTest(method="distribution-free", **options).fit(proba, label)
         value = skce_by_loops(
-            proba, label, "total-variation", 0.5, estimator, block_size=block_size
+            proba, label, "total-variation", 0.5, estimation, block_size=block_size
         )
         assert test.statistic_ == pytest.approx(value, abs=1e-13)
         bound = 2.0
-        if estimator == "biased":
+        if estimation == "biased":
             expected = np.exp(-0.5 * max(0, np.sqrt(60 * value / bound) - 1) ** 2)
         else:
-            pairs = 8 * 3 if estimator == "block" else 30  # 8 blocks of 7 hold 3 pairs each
+            pairs = 8 * 3 if estimation == "block" else 30  # 8 blocks of 7 hold 3 pairs each
             expected = np.exp(-pairs * value**2 / (2 * bound**2))
         assert 0 < expected < 1
         assert test.p_value_ == pytest.approx(expected, rel=1e-10)
@@ -85,7 +85,7 @@ def test_p_value_of_blocks_is_that_of_their_mean():
     label, proba = random_problem(np.random.default_rng(0), 61, 3)
     h = terms(proba, label, 0.5)
     pairs = [h[i, i + 1] for i in range(0, 60, 2)]
-    test = CalibrationTest(method="asymptotic", estimator="linear", bandwidth=0.5)
+    test = CalibrationTest(method="asymptotic", estimation="linear", bandwidth=0.5)
     z = np.mean(pairs) / (np.std(pairs, ddof=1) / np.sqrt(30))
     expected = ttest_1samp(pairs, 0, alternative="greater")
     assert z == pytest.approx(expected.statistic)
@@ -94,14 +94,14 @@ def test_p_value_of_blocks_is_that_of_their_mean():
     for start in range(0, 55, 5):
         block = h[start : start + 5, start : start + 5]
         blocks.append((block.sum() - np.trace(block)) / 20)
-    test.set_params(estimator="block", metric_params={"block_size": 5}).fit(proba[:57], label[:57])
+    test.set_params(estimation="block", metric_params={"block_size": 5}).fit(proba[:57], label[:57])
     expected = ttest_1samp(blocks, 0, alternative="greater").pvalue
     assert test.p_value_ == pytest.approx(expected, rel=1e-10)
 
 
 def test_p_value_of_constant_terms():
     # every label is right and certain: all terms are 0
-    test = CalibrationTest(method="asymptotic", estimator="linear")
+    test = CalibrationTest(method="asymptotic", estimation="linear")
     assert test.fit([0.0, 1.0, 0.0, 1.0], [0, 1, 0, 1]).p_value_ == 1
     # certain and wrong: all terms are 2, in two pairs
     assert test.fit([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0]).p_value_ == 0.25
@@ -154,8 +154,8 @@ def test_asymptotic_test_does_not_depend_on_the_order_of_samples():
 def test_linear_and_block_depend_on_the_order_of_samples():
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     order = np.random.default_rng(1).permutation(50)
-    for estimator in ("linear", "block"):
-        test = CalibrationTest(method="asymptotic", estimator=estimator)
+    for estimation in ("linear", "block"):
+        test = CalibrationTest(method="asymptotic", estimation=estimation)
         p_value = test.fit(proba, label).p_value_
         assert p_value != test.fit(proba[order], label[order]).p_value_
 
@@ -207,9 +207,9 @@ def test_bandwidth_is_fixed_while_predictions_are_redrawn():
 BAD_METHODS = {
     "any statistic": ({"statistic": "smooth_calibration_error"}, "needs statistic='skce'"),
     "callable": ({"statistic": lambda y, p: 0.0}, "needs statistic='skce'"),
-    "biased": ({"estimator": "biased"}, "needs an unbiased estimator"),
+    "biased": ({"estimation": "biased"}, "needs an unbiased estimate"),
     "one block": (
-        {"estimator": "block", "metric_params": {"block_size": 30}},
+        {"estimation": "block", "metric_params": {"block_size": 30}},
         "at least two blocks",
     ),
 }
@@ -233,7 +233,7 @@ def matrices(s, t):
     return RBF(0.5)(s, t)[:, :, None, None] * np.diag([1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear"])
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear"])
 @pytest.mark.parametrize(
     ("kernel", "bound"),
     [
@@ -245,16 +245,16 @@ def matrices(s, t):
     ],
     ids=["stationary", "scaled", "linear", "matrices", "zero"],
 )
-def test_the_bound_of_a_kernel_of_the_users(kernel, bound, estimator):
+def test_the_bound_of_a_kernel_of_the_users(kernel, bound, estimation):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     label[:30] = 0
     proba[:30] = [0.0, 0.5, 0.5]
     bound = bound or 2 * np.max(np.sum(proba**2, axis=1))
-    test = CalibrationTest(kernel=kernel, estimator=estimator, method="distribution-free")
+    test = CalibrationTest(kernel=kernel, estimation=estimation, method="distribution-free")
     test.fit(proba, label)
     value = max(test.statistic_, 0)
     expected = np.exp(-30 * value**2 / (2 * bound**2))
-    if estimator == "biased":
+    if estimation == "biased":
         expected = np.exp(-0.5 * max(0, np.sqrt(60 * value / bound) - 1) ** 2)
     assert test.p_value_ == pytest.approx(expected, rel=1e-10)
     # no term is larger
@@ -270,7 +270,7 @@ def test_the_bound_of_a_kernel_of_the_users(kernel, bound, estimator):
         {"kernel": "rbf"},
         {"bandwidth": 0.1},
         {"metric_params": {"class_kernel": np.eye(3)}},
-        {"estimator": "biased"},
+        {"estimation": "biased"},
     ],
     ids=str,
 )
@@ -295,7 +295,7 @@ def test_options_reach_every_statistic_that_takes_them():
     )
     assert test.fit(proba, label).statistic_ == expected
     with pytest.raises(ValueError, match="'block_size' parameter"):
-        CalibrationTest("skce", estimator="block", metric_params={"block_size": 1}).fit(
+        CalibrationTest("skce", estimation="block", metric_params={"block_size": 1}).fit(
             proba, label
         )
 
@@ -307,14 +307,14 @@ def test_unequal_weights_need_another_method(method):
     test.fit(proba, label, sample_weight=np.full(40, 3.0))
     with pytest.raises(ValueError, match=r"needs equal weights.*method='conditional'"):
         test.fit(proba, label, sample_weight=np.arange(1.0, 41.0) / 2)
-    linear = CalibrationTest(method="asymptotic", estimator="linear")
+    linear = CalibrationTest(method="asymptotic", estimation="linear")
     assert 0 < linear.fit(proba, label, sample_weight=np.arange(1.0, 41.0) / 2).p_value_ <= 1
 
 
 def test_laws_are_those_of_the_options_that_count():
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
-    with pytest.raises(ValueError, match="needs an unbiased estimator; found estimator='biased'"):
-        CalibrationTest(method="asymptotic", estimator="biased").fit(proba, label)
+    with pytest.raises(ValueError, match="needs an unbiased estimate; found estimation='biased'"):
+        CalibrationTest(method="asymptotic", estimation="biased").fit(proba, label)
 
 
 def test_statistics_survive_pickling():
@@ -330,9 +330,9 @@ def test_statistics_survive_pickling():
     [
         {},
         {"groups": np.repeat(range(10), 3)},
-        {"estimator": "biased"},
+        {"estimation": "biased"},
         {"method": "asymptotic"},
-        {"method": "asymptotic", "estimator": "linear"},
+        {"method": "asymptotic", "estimation": "linear"},
     ],
     ids=str,
 )

@@ -346,7 +346,7 @@ def test_arguments_of_the_metric_are_judged(statistic, params, match):
 
 
 def test_p_values_do_not_underflow():
-    test = CalibrationTest(method="asymptotic", estimator="linear", bandwidth=0.1)
+    test = CalibrationTest(method="asymptotic", estimation="linear", bandwidth=0.1)
     p_value = test.fit(np.full(40_000, 0.999), np.zeros(40_000, dtype=int)).p_value_
     assert type(p_value) is float
     assert 0 < p_value < 1e-300
@@ -355,7 +355,7 @@ def test_p_values_do_not_underflow():
 OPTION_VALUES = {
     "kernel": sorted(KERNELS),
     "bandwidth": ["median", 0.3],
-    "estimator": ["unbiased", "biased"],
+    "estimation": ["unbiased", "biased"],
 }
 NO_MEDIAN = ["laplace_kernel_calibration_error", "smooth_expected_calibration_error"]
 
@@ -387,7 +387,7 @@ def test_every_option_reaches_the_statistic(statistic, name, value):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("kernel", "total-variation"), ("bandwidth", "median"), ("estimator", "unbiased")],
+    [("kernel", "total-variation"), ("bandwidth", "median"), ("estimation", "unbiased")],
 )
 def test_an_option_that_the_statistic_lacks_is_refused(name, value):
     test = CalibrationTest("smooth_calibration_error", **{name: value})

@@ -109,7 +109,7 @@ def options_of(statistic, **params):
 STATISTICS = {
     "omnibus": options_of("omnibus"),
     "skce": options_of("skce"),
-    "skce, biased": {"statistic": "skce", "estimator": "biased"},
+    "skce, biased": {"statistic": "skce", "estimation": "biased"},
     "skce, energy": {"statistic": "skce", "kernel": "energy"},
     "skce, laplacian": {"statistic": "skce", "kernel": "laplacian"},
     "skce, fixed": {"statistic": "skce", "bandwidth": 0.7},
@@ -299,15 +299,15 @@ def test_statistic_is_the_metric(kind, options):
 
 
 @pytest.mark.parametrize("kind", ["normal", "grid", "weighted ensemble", "5 members"])
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
-def test_batches_equal_the_metric_of_each_draw(kind, estimator):
+@pytest.mark.parametrize("estimation", ["unbiased", "biased"])
+def test_batches_equal_the_metric_of_each_draw(kind, estimation):
     rng = np.random.default_rng(0)
     forecast, y = CALIBRATED[kind](rng, 12)
     data = check_forecasts(y, forecast)
     draws = data.simulate_outcomes(rng, 6)
-    statistic = evaluator({"statistic": "skce", "estimator": estimator}, forecast, y)
+    statistic = evaluator({"statistic": "skce", "estimation": estimation}, forecast, y)
     one_by_one = [
-        metrics.distribution_matching_error(one.value, one.forecast, estimator=estimator)
+        metrics.distribution_matching_error(one.value, one.forecast, estimation=estimation)
         for one in map(data.with_outcome, draws)
     ]
     np.testing.assert_allclose(statistic(draws), one_by_one, rtol=1e-9, atol=1e-12)
@@ -647,7 +647,7 @@ def test_bootstrap_and_bounds_equal_their_formulas():
     test.set_params(method="distribution-free").fit(forecast, y, given=points)
     assert test.p_value_ == pytest.approx(np.exp(-10 * unbiased**2 / 8), rel=1e-7)
     assert not hasattr(test, "null_distribution_")
-    test.set_params(estimator="biased").fit(forecast, y, given=points)
+    test.set_params(estimation="biased").fit(forecast, y, given=points)
     root = np.sqrt(20 * h.mean() / 2)
     assert test.p_value_ == pytest.approx(np.exp(-(max(0, root - 1) ** 2) / 2), rel=1e-7)
 
@@ -706,8 +706,8 @@ BAD = {
         {},
         "needs statistic='skce'",
     ),
-    "law of the biased": ({"estimator": "biased", "method": "asymptotic"}, {}, "unbiased"),
-    "blocks": ({"statistic": "skce", "estimator": "linear"}, {}, "'estimator' parameter"),
+    "law of the biased": ({"estimation": "biased", "method": "asymptotic"}, {}, "unbiased"),
+    "blocks": ({"statistic": "skce", "estimation": "linear"}, {}, "'estimation' parameter"),
     "bound of energy": ({"kernel": "energy", "method": "distribution-free"}, {}, "at most 1"),
     "bound of the median": ({"method": "distribution-free"}, {}, "does not follow the outcomes"),
     "weights": (

@@ -181,7 +181,7 @@ def test_pooled_kernel_error_is_the_exact_one_of_pooled_predictions():
     rng = np.random.default_rng(0)
     data = problem(rng, 300, 2, weighted=True, levels=20)  # fewer distinct ones than cells
     pooled = PooledKernelError(data, kernel="total-variation", bandwidth=0.2)
-    exact = SquaredKernelError(data, bandwidth=0.2, estimator="biased")
+    exact = SquaredKernelError(data, bandwidth=0.2, estimation="biased")
     labels = draw_labels(data.proba, 5, rng)
     np.testing.assert_allclose(pooled(labels), exact(labels), rtol=1e-12)
     signs = rng.choice([-1.0, 1.0], size=(3, 300))
@@ -193,7 +193,7 @@ def test_pooling_of_many_samples_hardly_changes_the_kernel_component():
     data = problem(rng, 6000, 2)
     test = omnibus(data)
     assert isinstance(test.components["skce"], PooledKernelError)
-    exact = SquaredKernelError(data, estimator="biased")
+    exact = SquaredKernelError(data, estimation="biased")
     labels = draw_labels(data.proba, 200, rng)
     pooled, error = test.components["skce"](labels), exact(labels)
     np.testing.assert_allclose(pooled, error, rtol=4e-3)
@@ -241,8 +241,8 @@ def test_omnibus_is_the_share_of_draws_with_as_small_p_values():
     "options",
     [
         {},
-        {"kernel": "rbf", "estimator": "biased"},
-        {"estimator": "block", "metric_params": {"block_size": 7}},
+        {"kernel": "rbf", "estimation": "biased"},
+        {"estimation": "block", "metric_params": {"block_size": 7}},
         {"metric_params": {"class_kernel": np.diag([3.0, 2.0, 1.0, 1.0])}},
         {"metric_params": {"method": "fourier", "n_components": 5}},
     ],
@@ -389,7 +389,7 @@ def test_auto_is_the_omnibus_whatever_its_options():
     data = problem(rng, 30, 2)
     test = CalibrationTest(n_resamples=9, method="asymptotic").fit(data.proba, data.label)
     assert not hasattr(test, "component_p_values_")  # the omnibus has no known law
-    for options in ({"bandwidth": 0.2}, {"bandwidth": "median"}, {"estimator": "biased"}):
+    for options in ({"bandwidth": 0.2}, {"bandwidth": "median"}, {"estimation": "biased"}):
         for arguments in (options, {"metric_params": options}):
             test = CalibrationTest(n_resamples=9, random_state=0, **arguments)
             test.fit(data.proba, data.label)
@@ -453,14 +453,14 @@ def test_order_of_samples_does_not_matter():
             {"statistic": "log_loss", "kernel": "rbf"},
             "'log_loss' of classes has no options; found 'kernel'",
         ),
-        ({"statistic": "omnibus", "estimator": "linear"}, "must be 'unbiased' or 'biased'"),
+        ({"statistic": "omnibus", "estimation": "linear"}, "must be 'unbiased' or 'biased'"),
         ({"statistic": "omnibus", "kernel": "energy"}, "'kernel' parameter"),
         ({"statistic": "omnibus", "bandwidth": -1.0}, "'bandwidth' parameter"),
         (
             {"bandwidth": 1.0, "metric_params": {"bandwidth": 1.0}},
             r"bandwidth must be passed once; found bandwidth=1\.0 and metric_params=",
         ),
-        ({"statistic": "skce", "estimator": "fair"}, "'estimator' parameter"),
+        ({"statistic": "skce", "estimation": "fair"}, "'estimation' parameter"),
         ({"alternative": "less"}, "needs a statistic with a sign"),
         ({"statistic": "skce", "alternative": "greater"}, "needs a statistic with a sign"),
         ({"alternative": "both"}, "'alternative' parameter"),
@@ -708,7 +708,7 @@ def test_labels_of_groups_do_not_matter():
         ([0, np.nan, 1], {}, "groups must not hold missing"),
         ([0, 1, 1], {"method": "asymptotic"}, "needs groups=None"),
         ([0, 1, 1], {"statistic": "smooth_calibration_error"}, "made of residuals"),
-        ([0, 1, 1], {"statistic": "skce", "estimator": "linear"}, "made of residuals"),
+        ([0, 1, 1], {"statistic": "skce", "estimation": "linear"}, "made of residuals"),
     ],
 )
 def test_bad_groups(groups, options, message):

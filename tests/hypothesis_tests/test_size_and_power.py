@@ -24,8 +24,8 @@ def dirichlet_problem(rng, n, n_classes, calibrated):
 
 SIZE_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=199),
-    "linear": CalibrationTest(method="asymptotic", estimator="linear"),
-    "block": CalibrationTest(method="asymptotic", estimator="block"),
+    "linear": CalibrationTest(method="asymptotic", estimation="linear"),
+    "block": CalibrationTest(method="asymptotic", estimation="block"),
     "ucme": UCMETest(method="asymptotic"),
 }
 
@@ -51,8 +51,8 @@ def test_size(name, n_classes):
 @pytest.mark.slow
 def test_distribution_free_bounds_hardly_ever_reject():
     rng = np.random.default_rng(0)
-    for estimator in ("biased", "unbiased", "linear", "block"):
-        test = CalibrationTest(method="distribution-free", estimator=estimator, labels=range(5))
+    for estimation in ("biased", "unbiased", "linear", "block"):
+        test = CalibrationTest(method="distribution-free", estimation=estimation, labels=range(5))
         rejected = sum(
             test.fit(*dirichlet_problem(rng, 300, 5, calibrated=True)[::-1]).p_value_ <= 0.1
             for _ in range(200)
@@ -66,7 +66,7 @@ def test_models_of_the_paper():
     tests = {
         "conditional": CalibrationTest("skce", n_resamples=99),
         "asymptotic": CalibrationTest(method="asymptotic", n_resamples=99),
-        "linear": CalibrationTest(method="asymptotic", estimator="linear"),
+        "linear": CalibrationTest(method="asymptotic", estimation="linear"),
         "distribution-free": CalibrationTest(method="distribution-free"),
         "consistency": CalibrationTest(
             partial(
@@ -111,9 +111,11 @@ def test_power(name):
 def test_statistic_is_the_metric_for_every_estimator():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     for method in ("conditional", "consistency", "distribution-free"):
-        for estimator in ("unbiased", "biased", "linear", "block"):
-            test = CalibrationTest("skce", method=method, estimator=estimator, n_resamples=9)
-            expected = partial(squared_kernel_calibration_error, estimator=estimator)(label, proba)
+        for estimation in ("unbiased", "biased", "linear", "block"):
+            test = CalibrationTest("skce", method=method, estimation=estimation, n_resamples=9)
+            expected = partial(squared_kernel_calibration_error, estimation=estimation)(
+                label, proba
+            )
             assert test.fit(proba, label).statistic_ == pytest.approx(expected, abs=1e-15)
 
 

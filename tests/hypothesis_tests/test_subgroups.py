@@ -314,7 +314,7 @@ def test_power_of_standardised_and_raw_maxima():
         for rows in check_by(code, len(code)).rows():
             data = check_predictions(y[rows], proba[rows], labels=[0, 1])
             labels = np.vstack([data.label, draw_labels(data.proba, 99, rng)])
-            columns.append(np.sqrt(SquaredKernelError(data, estimator="biased")(labels)))
+            columns.append(np.sqrt(SquaredKernelError(data, estimation="biased")(labels)))
         values = np.column_stack(columns)
         standard = np.column_stack([standardize(column) for column in columns])
         n_smallest += np.mean(values[1:].argmax(axis=1) == 3)

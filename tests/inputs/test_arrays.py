@@ -1,10 +1,13 @@
 """What can become an array, and how messages list values."""
 
+import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import skcalib.hypothesis_tests
+import skcalib.uncertainty  # noqa: F401
 from skcalib._inputs.arrays import as_array, check_numbers, format_values
 from skcalib._inputs.labels import encode_labels
 from skcalib.metrics import smooth_calibration_error
@@ -139,3 +142,16 @@ def test_plain_arrays_are_taken_as_they_are(monkeypatch):
     monkeypatch.setattr("skcalib._inputs.arrays.check_array", None)
     for values in (np.array([0.5, np.nan]), np.zeros((2, 3), dtype=np.float32), np.arange(3)):
         assert as_array(values, "y") is values
+
+
+def test_every_table_of_results_says_that_it_needs_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    modules = [module for name, module in sys.modules.items() if name.startswith("skcalib.")]
+    items = {item for module in modules for item in vars(module).values() if isinstance(item, type)}
+    makers = [item.to_frame for item in items if hasattr(item, "to_frame")]
+    assert len(makers) >= 7
+    for to_frame in makers:
+        with pytest.raises(
+            ImportError, match=r"to_frame\(\) needs pandas; .* Run pip install pandas"
+        ):
+            to_frame(None)

@@ -2,14 +2,21 @@
 
 import sys
 import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from itertools import count
+from threading import Barrier, Event
+from time import sleep
 from types import ModuleType
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.exceptions import DataConversionWarning
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -17,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import recalibration
+from skcalib._inputs.scikit_learn import Parallel, delay
 from skcalib._inputs.warnings import warn
 from skcalib.hypothesis_tests import (
     CalibrationTest,
@@ -58,7 +66,7 @@ def test_huge_options_leak_no_warning():
     for other in others:
         np.testing.assert_allclose(other, first, atol=1e-9)
     y, forecast = proba[:, 0], (proba[:, 1], np.ones(100))
-    options = {"estimator": "standardized", "random_state": 0}
+    options = {"estimation": "standardized", "random_state": 0}
     wide = distribution_matching_error(y, forecast, bandwidth=1.79e308, **options)
     assert np.isfinite(wide)
     outcome, columns = (label > 1).astype(int), {"a": np.arange(100) % 3}
@@ -209,3 +217,58 @@ def test_progress_is_shown_where_it_is_asked_for(name, bars, capfd):
 def test_progress_of_one_test(bars):
     CalibrationTest("log_loss", random_state=0, verbose=1).fit(EVEN, LABEL)
     assert [bar.n for bar in bars] == [bars[0].total]
+
+
+class AtOnce(TemperatureRecalibrator):
+    """It is fitted in two threads at once: who came first leaves first. It warns each time."""
+
+    turns, both_inside = count(), Barrier(2, timeout=60)
+
+    def _fit(self, data):
+        turn = next(self.turns) % 2
+        self.both_inside.wait()
+        warn("The fit is tried out.", ConvergenceWarning)
+        warn("The data are odd.")
+        super()._fit(data)
+        sleep(0.005 * turn)
+
+
+def test_fits_in_threads_leave_the_process_as_it_was():
+    rng = np.random.default_rng(0)
+    proba = rng.random(40)
+    label = (rng.random(40) < proba).astype(int)
+    model = AutoRecalibrator(candidates=[("twin", AtOnce())], trees=False, cv=2)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        warnings.simplefilter("always")
+        before = list(warnings.filters)  # those of all threads
+        for fit in [pool.submit(clone(model).fit, proba, label) for _ in range(2)]:
+            fit.result()
+        assert warnings.filters == before
+        LogisticRegression(max_iter=1).fit(rng.normal(size=(40, 3)), label)
+    messages = Counter(str(warning.message).partition(".")[0] for warning in caught)
+    # each thread has a fit without either fold, and that of all samples
+    assert messages["The data are odd"] == 2 * 3
+    assert messages["The fit is tried out"] == 2 * 1
+    assert sum(messages.values()) == 2 * 3 + 2 * 1 + 1
+    assert caught[-1].category is ConvergenceWarning
+
+
+def test_tasks_in_threads_leave_the_filters_of_the_process():
+    first_inside, second_inside, first_left = Event(), Event(), Event()
+
+    def run_first():
+        Parallel()([delay(lambda: first_inside.set() or second_inside.wait(60))()])
+        first_left.set()
+
+    def run_second():
+        first_inside.wait(60)
+        Parallel()([delay(lambda: second_inside.set() or first_left.wait(60))()])
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+        filters = warnings.filters
+        for run in [pool.submit(run_first), pool.submit(run_second)]:
+            run.result()
+        assert warnings.filters is filters

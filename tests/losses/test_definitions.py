@@ -62,12 +62,12 @@ GIVEN_KERNELS = {
 }
 
 
-def average(term, weight, estimator):
+def average(term, weight, estimation):
     """The estimators from h(i, j), by loops."""
     n = len(weight)
     total = mass = 0.0
     for i, j in itertools.product(range(n), repeat=2):
-        if i != j or estimator == "biased":
+        if i != j or estimation == "biased":
             total += weight[i] * weight[j] * term(i, j)
             mass += weight[i] * weight[j]
     return total / mass
@@ -268,7 +268,7 @@ def test_forms_of_forecasts_equal_loops(name):
     terms = terms_of(family, is_of_pits, options["kernel"], options.get("bandwidth"))
     near = near_forecasts(LAWS[family], options)
     expected = average(
-        lambda i, j: near(i, j) * terms[i, j], WEIGHT, options.get("estimator", "unbiased")
+        lambda i, j: near(i, j) * terms[i, j], WEIGHT, options.get("estimation", "unbiased")
     )
     assert value(case, case.prediction) == pytest.approx(expected, abs=1e-10)
 
@@ -299,7 +299,7 @@ def class_error(proba, label, weight, options):
     form, given = options["calibration"], options.get("given")
     kernel, nu = GIVEN_KERNELS[options.get("given_kernel", "rbf")], options.get("given_bandwidth")
     nu = 0.4 if nu is None else nu
-    estimator = options.get("estimator", "unbiased")
+    estimation = options.get("estimation", "unbiased")
     if form in ("marginal", "top-label"):
         parts = binary_problems(proba, label, "classwise" if form == "marginal" else "confidence")
         errors = []
@@ -309,7 +309,7 @@ def class_error(proba, label, weight, options):
                 average(
                     lambda i, j, q=points, r=r: 2 * kernel(q[i], q[j], nu) * r[i] * r[j],
                     weight,
-                    estimator,
+                    estimation,
                 )
             )
         return np.mean(errors)
@@ -325,7 +325,7 @@ def class_error(proba, label, weight, options):
     return average(
         lambda i, j: near(points[i], points[j], nu) * (residual[i] @ matrix @ residual[j]),
         weight,
-        estimator,
+        estimation,
     )
 
 
@@ -423,7 +423,7 @@ def test_the_likely_bandwidth_is_the_best_of_a_fine_grid():
     assert kde_calibration_loss(proba, label, bandwidth="likelihood", **options) == found
 
 
-def conditional_error(proba, label, weight, estimator, bandwidth, ridge):
+def conditional_error(proba, label, weight, estimation, bandwidth, ridge):
     """The quadratic form of the residuals from explicit matrices; "unbiased" without i = j."""
     distance = np.sum((proba[:, None] - proba) ** 2, axis=2)
     root = np.sqrt(np.outer(weight, weight))
@@ -431,7 +431,7 @@ def conditional_error(proba, label, weight, estimator, bandwidth, ridge):
     inverse = np.linalg.inv(gram + ridge * np.eye(len(weight)))
     residual = np.eye(proba.shape[1])[label] - proba
     terms = root * (inverse @ gram @ inverse) * (residual @ residual.T)
-    return terms.sum() - (np.trace(terms) if estimator == "unbiased" else 0.0)
+    return terms.sum() - (np.trace(terms) if estimation == "unbiased" else 0.0)
 
 
 @pytest.mark.parametrize("name", ERROR_CASES)
@@ -450,7 +450,7 @@ def test_other_errors_equal_loops(name):
             proba,
             label,
             weight,
-            options.get("estimator"),
+            options.get("estimation"),
             options.get("bandwidth", 0.4),
             options.get("regularization", len(label) ** -0.25),
         )
@@ -501,11 +501,11 @@ def test_forms_of_forecasts_equal_the_metric(name):
     assert actual == pytest.approx(expected, abs=tolerance)
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("estimation", ["unbiased", "biased"])
 @pytest.mark.parametrize("form", ["canonical", "marginal", "top-label", "group", "decision"])
-def test_forms_of_classes_equal_the_metric(form, estimator):
+def test_forms_of_classes_equal_the_metric(form, estimation):
     case = CLASS_CASES[f"classes {form} rbf"]
-    options = case.options | {"estimator": estimator}
+    options = case.options | {"estimation": estimation}
     if form not in ("group", "decision"):
         options["given_bandwidth"] = 0.4
     actual = distribution_matching_loss(LOGITS, LABEL, **options)
@@ -611,11 +611,11 @@ def test_one_class_against_the_rest_is_a_pair(kernel):
 
 def test_the_mmce_is_a_matching_error_of_the_top_label():
     square = maximum_mean_calibration_loss(LOGITS, LABEL) ** 2 - 1e-10
-    options = {"given_kernel": "total-variation", "given_bandwidth": 0.4, "estimator": "biased"}
+    options = {"given_kernel": "total-variation", "given_bandwidth": 0.4, "estimation": "biased"}
     matching = distribution_matching_loss(LOGITS, LABEL, calibration="top-label", **options)
     assert matching == pytest.approx(2 * square, rel=1e-9)
     proba = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
-    kernel = {"kernel": "total-variation", "bandwidth": 0.4, "estimator": "biased"}
+    kernel = {"kernel": "total-variation", "bandwidth": 0.4, "estimation": "biased"}
     shared = {"multi_class": "confidence", "labels": range(LOGITS.shape[1])}
     found = squared_kernel_calibration_error(LABEL, proba, **kernel, **shared)
     assert found == pytest.approx(2 * square, rel=1e-9)
@@ -680,7 +680,7 @@ def test_numbers_by_hand():
     label, half = np.array([1, 0]), np.array([0.5, 0.5])
     options = {"input_type": "probabilities"}
     assert distribution_matching_loss(half, label, **options) == pytest.approx(-0.5)
-    biased = distribution_matching_loss(half, label, estimator="biased", **options)
+    biased = distribution_matching_loss(half, label, estimation="biased", **options)
     assert biased == pytest.approx(0, abs=1e-15)
     # one confidence of ¾ that is right and one that is not: the mean residual is −¼
     proba = np.array([[0.75, 0.2, 0.05], [0.75, 0.2, 0.05]])

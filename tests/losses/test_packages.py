@@ -80,7 +80,7 @@ CLASS_LOSSES = {
     "narrow": partial(distribution_matching_loss, given_bandwidth=1e-3, calibration="marginal"),
     "smooth": partial(losses.smooth_calibration_loss, multi_class="classwise"),
     "maximum mean": losses.maximum_mean_calibration_loss,
-    "conditional": partial(losses.conditional_kernel_calibration_loss, estimator="unbiased"),
+    "conditional": partial(losses.conditional_kernel_calibration_loss, estimation="unbiased"),
     "balanced": partial(losses.maximum_mean_calibration_loss, balanced=True),
     "kde": losses.kde_calibration_loss,
     "likely": partial(losses.kde_calibration_loss, bandwidth="likelihood"),

@@ -31,7 +31,7 @@ def expectation(truth, options):
 def test_conditional_loss_has_mean_and_gradient_0_at_calibrated_predictions():
     labels = list(itertools.product(range(3), repeat=3))
     chance = [np.prod(PROBA[np.arange(3), list(label)]) for label in labels]
-    options = {"estimator": "unbiased", "regularization": 0.1, "input_type": "probabilities"}
+    options = {"estimation": "unbiased", "regularization": 0.1, "input_type": "probabilities"}
 
     def mean(proba):
         values = [

@@ -151,7 +151,7 @@ def test_no_listed_loss_is_worse():
         label, proba = random_problem(generator, 60)
         loss = generator.normal(size=(2, 2))
         loss /= np.linalg.norm(loss, axis=1, keepdims=True)
-        own = decision_calibration_error(label, proba, loss=loss, kind="chosen")
+        own = decision_calibration_error(label, proba, loss=loss, compared_actions="chosen")
         assert own <= any_decision_calibration_error(label, proba) + 1e-12
 
 

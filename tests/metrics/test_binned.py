@@ -146,7 +146,7 @@ def test_debiased_error_equals_loops(strategy, seed):
             n_bins=n_bins,
             strategy=strategy,
             norm="l2",
-            debias=True,
+            estimation="debiased",
         )
 
     if expected is None:
@@ -157,7 +157,7 @@ def test_debiased_error_equals_loops(strategy, seed):
 
 
 def debiased(y_true, y_proba, **options):
-    return expected_calibration_error(y_true, y_proba, norm="l2", debias=True, **options)
+    return expected_calibration_error(y_true, y_proba, norm="l2", estimation="debiased", **options)
 
 
 def test_debiased_error_by_hand():
@@ -182,9 +182,9 @@ def test_a_bin_of_one_sample_tells_nothing_of_its_bias():
     assert error == pytest.approx(np.sqrt(2 / 3 * 0.25), abs=1e-15)
     tiny = debiased([1, 1, 0], [0.5, 0.5, 1.0], sample_weight=[1e-140, 1e-140, 1.0], n_bins=10)
     assert tiny == pytest.approx(np.sqrt(2e-140 * 0.25), rel=1e-12)
-    with pytest.raises(ValueError, match="debias=True needs a bin in which at least 2"):
+    with pytest.raises(ValueError, match="estimation='debiased' needs a bin in which at least 2"):
         debiased([1, 0], [0.2, 0.8])
-    with pytest.raises(ValueError, match="choose fewer bins, or debias=False"):
+    with pytest.raises(ValueError, match="choose fewer bins, or estimation='biased'"):
         debiased([0, 1, 2], np.eye(3), multi_class="top-label", average=None)
 
 
@@ -273,14 +273,20 @@ def test_the_error_alone_does_not_bound_the_distance():
 
 @pytest.mark.parametrize("norm", ["l1", "max"])
 def test_debiasing_is_for_squares(norm):
-    with pytest.raises(ValueError, match=f"debias=True needs norm='l2'.* found norm='{norm}'"):
-        expected_calibration_error([0, 1], [0.1, 0.9], norm=norm, debias=True)
+    with pytest.raises(
+        ValueError, match=f"estimation='debiased' needs norm='l2'.* found norm='{norm}'"
+    ):
+        expected_calibration_error([0, 1], [0.1, 0.9], norm=norm, estimation="debiased")
 
 
-@pytest.mark.parametrize(("norm", "debias"), [("l2", False), ("l2", True), ("max", False)])
-def test_bin_width_is_for_mean_gaps(norm, debias):
+@pytest.mark.parametrize(
+    ("norm", "estimation"), [("l2", "biased"), ("l2", "debiased"), ("max", "biased")]
+)
+def test_bin_width_is_for_mean_gaps(norm, estimation):
     with pytest.raises(ValueError, match=f"add_bin_width=True needs norm='l1'.* norm='{norm}'"):
-        expected_calibration_error([0, 1], [0.1, 0.9], norm=norm, debias=debias, add_bin_width=True)
+        expected_calibration_error(
+            [0, 1], [0.1, 0.9], norm=norm, estimation=estimation, add_bin_width=True
+        )
 
 
 def test_debiased_average_leaves_out_classes_without_two_samples_in_a_bin():

@@ -196,7 +196,7 @@ def test_binary_problems_keep_all_options(strategy):
     options = {"strategy": strategy, "n_bins": 4}
     width = canonical_error(label, proba, add_bin_width=True, **options)
     assert width > canonical_error(label, proba, **options)
-    debiased = canonical_error(label, proba, norm="l2", debias=True, **options)
+    debiased = canonical_error(label, proba, norm="l2", estimation="debiased", **options)
     assert debiased < canonical_error(label, proba, norm="l2", **options)
 
 
@@ -207,15 +207,15 @@ def test_binary_problems_keep_all_options(strategy):
             {"strategy": "quantile"},
             "strategy='quantile' needs binary problems, whose predictions have an order",
         ),
-        ({"norm": "l2", "debias": True}, "debias=True needs binary problems"),
+        ({"norm": "l2", "estimation": "debiased"}, "estimation='debiased' needs binary problems"),
         ({"add_bin_width": True}, "add_bin_width=True needs binary problems"),
         (
             {"add_bin_width": True, "distance": "cityblock"},
             "add_bin_width=True needs distance='total-variation'.* found distance='cityblock'",
         ),
         (
-            {"norm": "l2", "debias": True, "distance": "sqeuclidean"},
-            "debias=True needs distance='total-variation'",
+            {"norm": "l2", "estimation": "debiased", "distance": "sqeuclidean"},
+            "estimation='debiased' needs distance='total-variation'",
         ),
         ({"distance": "euclidean"}, "The 'distance' parameter"),
         ({"min_bin_size": 0}, "The 'min_bin_size' parameter"),
@@ -246,11 +246,11 @@ def test_means_over_the_data_sets_of_the_paper(model, means):
     for _ in range(2000):
         y, proba = make_dirichlet_family(model=model, random_state=random_state)
         values["ece"].append(canonical_error(y, proba, labels=range(10), n_bins=10))
-        for estimator in ("biased", "unbiased"):
+        for estimation in ("biased", "unbiased"):
             error = squared_kernel_calibration_error(
-                y, proba, labels=range(10), estimator=estimator
+                y, proba, labels=range(10), estimation=estimation
             )
-            values[estimator].append(error)
+            values[estimation].append(error)
     for name, mean in means.items():
         half_a_digit = 0.005 if name == "ece" else 0.00005
         four_deviations = 4 * np.std(values[name]) / np.sqrt(2000)

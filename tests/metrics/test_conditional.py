@@ -181,7 +181,7 @@ def test_debiased_error_has_mean_0_and_deviation_1_over_all_labels(name):
     }
     if options.get("kernel") != "linear":
         options["bandwidth"] = 0.4
-    debiased = options | {"estimator": "debiased"}
+    debiased = options | {"estimation": "debiased"}
     labels = np.array(list(itertools.product(range(n_classes), repeat=n)))
     chance = np.prod(proba[np.arange(n), labels], axis=1)
     values = np.array(
@@ -189,7 +189,7 @@ def test_debiased_error_has_mean_0_and_deviation_1_over_all_labels(name):
     )
     assert chance @ values == pytest.approx(0, abs=1e-14)
     in_deviations = conditional_kernel_calibration_error(
-        labels[0], proba, estimator="standardized", **options
+        labels[0], proba, estimation="standardized", **options
     )
     assert in_deviations == pytest.approx(values[0] / np.sqrt(chance @ values**2), rel=1e-10)
 
@@ -226,11 +226,11 @@ def test_debiased_error_equals_loops_in_every_method(n_classes, monkeypatch):
         inverse = np.linalg.inv(gram + 4.0 * np.eye(40))
         mean, variance = noise_by_loops(inverse @ gram @ inverse, matrix)
         expected = trace_formula(gram, matrix, label, 0.1) - mean
-        options["estimator"] = "debiased"
+        options["estimation"] = "debiased"
         close = {"rel": 1e-9} if method != "nystroem" else {"rel": 1e-2}
         value = conditional_kernel_calibration_error(label, proba, **options)
         assert value == pytest.approx(expected, **close)
-        options["estimator"] = "standardized"
+        options["estimation"] = "standardized"
         value = conditional_kernel_calibration_error(label, proba, **options)
         assert value == pytest.approx(expected / np.sqrt(variance), **close)
 
@@ -257,7 +257,7 @@ def test_probabilities_near_0_lose_no_digits_of_the_deviation():
 
 
 def test_certain_predictions_have_no_deviation():
-    options = {"estimator": "standardized", "bandwidth": 1.0}
+    options = {"estimation": "standardized", "bandwidth": 1.0}
     assert conditional_kernel_calibration_error([0, 1], [0.0, 1.0], **options) == 0
     assert conditional_kernel_calibration_error([1, 1], [0.0, 1.0], labels=[0, 1], **options) > 1e9
 
@@ -325,13 +325,13 @@ def asymmetric(s, t):
     ("options", "message"),
     [
         (
-            {"estimator": "debiased", "regularization": "cv"},
-            "estimator='debiased' needs a regularization that",
+            {"estimation": "debiased", "regularization": "cv"},
+            "estimation='debiased' needs a regularization that",
         ),
         ({"method": "nystroem", "regularization": "cv"}, "'cv' needs method='exact' or 'fourier'"),
         (
-            {"estimator": "standardized", "multi_class": "classwise"},
-            "estimator='standardized' needs average=None",
+            {"estimation": "standardized", "multi_class": "classwise"},
+            "estimation='standardized' needs average=None",
         ),
         ({"kernel": "total-variation", "method": "fourier"}, "'fourier' needs kernel=.*'nystroem'"),
         ({"kernel": RBF(0.3), "method": "fourier"}, "'fourier' needs kernel=.*'nystroem'"),

@@ -120,7 +120,7 @@ def test_given_features_it_is_the_distance_of_two_conditional_laws():
         {"bandwidth": 0.8},
         {"kernel": "linear", "regularization": 0.1},
         {"kernel": "rbf", "regularization": "cv"},
-        {"estimator": "debiased"},
+        {"estimation": "debiased"},
     ],
     ids=str,
 )
@@ -140,7 +140,7 @@ def test_classes_given_features_are_weighted_ensembles(n_classes, options):
     if n_classes == 2:
         binary = conditional_kernel_calibration_error(label, proba[:, 1], **data)
         assert binary == pytest.approx(expected, rel=1e-9)
-    if "estimator" not in options and "bandwidth" in options:
+    if "estimation" not in options and "bandwidth" in options:
         centred = data["given"] - np.average(data["given"], axis=0, weights=WEIGHT)
         residuals = np.eye(n_classes)[label] - proba
         loops = by_loops(
@@ -155,7 +155,7 @@ def test_classes_given_features_are_weighted_ensembles(n_classes, options):
     [
         {},
         {"kernel": "linear", "regularization": 0.01},
-        {"kernel": "rbf", "bandwidth": 0.3, "estimator": "debiased"},
+        {"kernel": "rbf", "bandwidth": 0.3, "estimation": "debiased"},
         {"regularization": "cv"},
     ],
     ids=str,
@@ -187,7 +187,7 @@ def test_debiased_mean_is_zero_over_all_outcomes(kernel, weighted):
         forecast = EnsembleForecast(members, shares) if weighted else EnsembleForecast(others)
         chance = np.prod(shares[rows, places]) if weighted else 1 / 27
         value = conditional_kernel_calibration_error(
-            drawn, forecast, outcome_kernel=kernel, estimator="debiased", **options
+            drawn, forecast, outcome_kernel=kernel, estimation="debiased", **options
         )
         total += chance * value
     assert abs(total) < 1e-12
@@ -200,13 +200,13 @@ def test_what_is_right_on_average_and_wrong_given_the_forecast():
     right, wrong = (x, np.ones(100)), (-x, np.ones(100))  # both have the law of y on average
     test = CalibrationTest("conditional_kernel_calibration_error", n_resamples=19, random_state=0)
     assert test.fit(wrong, y).p_value_ == 1 / 20
-    options = {"outcome_bandwidth": 1.0, "bandwidth": 0.5, "estimator": "debiased"}
+    options = {"outcome_bandwidth": 1.0, "bandwidth": 0.5, "estimation": "debiased"}
     low, high = (
         conditional_kernel_calibration_error(y, forecast, **options) for forecast in (right, wrong)
     )
     assert abs(low) < 0.02
     assert high > 0.2
-    marginal = {"calibration": "marginal", "estimator": "standardized", "random_state": 0}
+    marginal = {"calibration": "marginal", "estimation": "standardized", "random_state": 0}
     assert distribution_matching_error(y, wrong, **marginal) < 3
     # the climate is calibrated given itself, but wrong given x
     climate = np.zeros(100), np.full(100, np.sqrt(2))
@@ -221,10 +221,10 @@ def test_the_shape_of_a_forecast_is_seen():
     forecast = EnsembleForecast(np.outer(side, [-0.5, 2.0]), weights=[0.8, 0.2])
     y = -side * skewed
     error = conditional_kernel_calibration_error(
-        y, forecast, outcome_bandwidth=0.3, estimator="debiased"
+        y, forecast, outcome_bandwidth=0.3, estimation="debiased"
     )
     assert error > 0.05
-    assert distribution_matching_error(y, forecast, estimator="standardized", random_state=0) < 3
+    assert distribution_matching_error(y, forecast, estimation="standardized", random_state=0) < 3
 
 
 def test_quantile_forecasts_are_told_by_their_quantiles():
@@ -232,7 +232,7 @@ def test_quantile_forecasts_are_told_by_their_quantiles():
     levels = np.arange(1, 10) / 10
     x = rng.normal(size=120)
     cells = QuantileForecast(x[:, None] + np.quantile(rng.normal(size=4000), levels), levels)
-    options = {"outcome_bandwidth": 0.3, "estimator": "debiased"}
+    options = {"outcome_bandwidth": 0.3, "estimation": "debiased"}
     y = x + rng.normal(size=120)
     right = conditional_kernel_calibration_error(y, cells, **options)
     wrong = conditional_kernel_calibration_error(y - 2 * x, cells, **options)
@@ -242,14 +242,17 @@ def test_quantile_forecasts_are_told_by_their_quantiles():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": "standardized"}, "estimator must be 'biased' or 'debiased'"),
+        ({"estimation": "standardized"}, "estimation must be 'biased' or 'debiased'"),
         ({"method": "fourier"}, "method must be 'exact' for forecasts of a number"),
         ({"multi_class": "classwise"}, "multi_class must be 'canonical'"),
         ({"average": None}, "average must be 'auto'"),
         ({"kernel": "laplacian"}, "kernel must be 'linear-rbf' or 'linear' or 'rbf' for forecasts"),
         ({"kernel": equal}, "kernel must be 'linear-rbf' or 'linear' or 'rbf' for forecasts"),
-        ({"estimator": "debiased"}, "outcome_bandwidth that does not follow the outcomes"),
-        ({"estimator": "debiased", "regularization": "cv", "outcome_bandwidth": 1.0}, "found 'cv'"),
+        ({"estimation": "debiased"}, "outcome_bandwidth that does not follow the outcomes"),
+        (
+            {"estimation": "debiased", "regularization": "cv", "outcome_bandwidth": 1.0},
+            "found 'cv'",
+        ),
         ({"given": ["a"] * N}, r"given must hold numbers; found \['a'\]\. Encode groups as"),
         ({"labels": [0, 1]}, "labels must be None for forecasts"),
         ({"outcome_kernel": lambda s, t: np.ones(3)}, "kernel must return the values for all"),

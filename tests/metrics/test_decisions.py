@@ -68,7 +68,7 @@ def test_classes_equal_loops(weight):
         own = [[loss_at[i][action[i]]] for i in range(N)]
         own_expected = [[expected[i][action[i]]] for i in range(N)]
         actual = decision_calibration_error(
-            LABEL, PROBA, loss=LOSS, given=given, kind="chosen", sample_weight=weight
+            LABEL, PROBA, loss=LOSS, given=given, compared_actions="chosen", sample_weight=weight
         )
         assert actual == pytest.approx(
             error_by_loops(own, own_expected, weights, groups), abs=1e-12
@@ -101,7 +101,7 @@ def test_an_outcome_at_the_threshold_does_not_exceed_it():
 def test_the_own_loss_gap_is_expected_against_realised():
     expected = expected_loss(PROBA, loss=LOSS).mean()
     realised = LOSS[bayes_action(PROBA, loss=LOSS), LABEL].mean()
-    gap = decision_calibration_error(LABEL, PROBA, loss=LOSS, kind="chosen")
+    gap = decision_calibration_error(LABEL, PROBA, loss=LOSS, compared_actions="chosen")
     assert gap == pytest.approx(abs(expected - realised), abs=1e-14)
     table = decision_calibration(LABEL, PROBA, loss=LOSS)
     assert (table.expected_loss, table.realised_loss) == pytest.approx((expected, realised))
@@ -259,7 +259,7 @@ def test_groups_and_actions():
     )
 
 
-FORMS = {"marginal": {}, "by action": {"given": "action"}, "chosen": {"kind": "chosen"}}
+FORMS = {"marginal": {}, "by action": {"given": "action"}, "chosen": {"compared_actions": "chosen"}}
 
 
 @pytest.mark.parametrize("form", FORMS)

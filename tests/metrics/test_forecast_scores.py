@@ -154,26 +154,26 @@ def test_the_weighted_interval_score_is_twice_the_mean_pinball_loss():
     with pytest.raises(ValueError, match=r"level_weights='equal' needs quantiles.*Pass levels"):
         score(y, normal)
     with pytest.raises(ValueError, match="'fair' is not known"):
-        score(y, forecast, estimator="fair")
+        score(y, forecast, estimation="fair")
 
 
 def test_fair_scores():
     forecast = EnsembleForecast([[0.0, 2.0], [1.0, 3.0]])
     y = [1.0, 3.0]
-    assert continuous_ranked_probability_loss(y, forecast, estimator="fair") == 0
+    assert continuous_ranked_probability_loss(y, forecast, estimation="fair") == 0
     # members between the thresholds 1 and 2.5: (1, 2) and (1, 2.5)
     fair = continuous_ranked_probability_loss(
-        y, forecast, estimator="fair", thresholds=(1.0, 2.5), average=None
+        y, forecast, estimation="fair", thresholds=(1.0, 2.5), average=None
     )
     np.testing.assert_allclose(fair, [0.5 - 0.5, 0.75 - 0.75])
     for thresholds in (None, (0.0, 1.0)):
-        with pytest.raises(ValueError, match="estimator='fair' is not known for this forecast"):
+        with pytest.raises(ValueError, match="estimation='fair' is not known for this forecast"):
             continuous_ranked_probability_loss(
-                y, (np.zeros(2), 1.0), estimator="fair", thresholds=thresholds
+                y, (np.zeros(2), 1.0), estimation="fair", thresholds=thresholds
             )
-        with pytest.raises(ValueError, match=r"estimator='fair' is not known .* has weights"):
+        with pytest.raises(ValueError, match=r"estimation='fair' is not known .* has weights"):
             continuous_ranked_probability_loss(
-                y, EnsembleForecast(np.eye(2), [1, 1]), estimator="fair", thresholds=thresholds
+                y, EnsembleForecast(np.eye(2), [1, 1]), estimation="fair", thresholds=thresholds
             )
 
 

@@ -67,11 +67,11 @@ def test_ensembles_of_scoringrules():
     sr = peer("scoringrules")
     y, mean, _, rng = problem()
     members, weights = mean[:, None] + rng.normal(size=(40, 9)), rng.random((40, 9))
-    for estimator, theirs in (("ecdf", "nrg"), ("fair", "fair")):
-        found = losses(y, EnsembleForecast(members), estimator=estimator)
+    for estimation, theirs in (("ecdf", "nrg"), ("fair", "fair")):
+        found = losses(y, EnsembleForecast(members), estimation=estimation)
         expected = sr.crps_ensemble(y, members, estimator=theirs)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
-        found = losses(y, EnsembleForecast(members), estimator=estimator, thresholds=(-0.5, 1.0))
+        found = losses(y, EnsembleForecast(members), estimation=estimation, thresholds=(-0.5, 1.0))
         expected = sr.twcrps_ensemble(y, members, -0.5, 1.0, estimator=theirs)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
     found = losses(y, EnsembleForecast(members, weights))
@@ -118,8 +118,8 @@ def test_properscoring():
     )
 
 
-@pytest.mark.parametrize("kind", ["quantile", "interval"])
-def test_uncertainty_toolbox(kind):
+@pytest.mark.parametrize("level_type", ["quantile", "interval"])
+def test_uncertainty_toolbox(level_type):
     uct = peer("uncertainty_toolbox")
     y, mean, std, _ = problem()
     # its intervals at the levels 0 and 1 hold nothing and everything, as ours do
@@ -129,11 +129,15 @@ def test_uncertainty_toolbox(kind):
         "l2": uct.metrics_calibration.root_mean_squared_calibration_error,
     }
     for norm, theirs in calls.items():
-        found = quantile_calibration_error(y, (mean, std), norm=norm, kind=kind, levels=levels)
-        assert found == pytest.approx(theirs(mean, std, y, prop_type=kind), abs=1e-12)
+        found = quantile_calibration_error(
+            y, (mean, std), norm=norm, level_type=level_type, levels=levels
+        )
+        assert found == pytest.approx(theirs(mean, std, y, prop_type=level_type), abs=1e-12)
     # many levels come near to all levels
-    many = calls["l1"](mean, std, y, num_bins=4000, prop_type=kind)
-    assert quantile_calibration_error(y, (mean, std), kind=kind) == pytest.approx(many, abs=1e-3)
+    many = calls["l1"](mean, std, y, num_bins=4000, prop_type=level_type)
+    assert quantile_calibration_error(y, (mean, std), level_type=level_type) == pytest.approx(
+        many, abs=1e-3
+    )
 
 
 def test_losses_and_sharpness_of_uncertainty_toolbox():

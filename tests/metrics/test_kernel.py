@@ -1,4 +1,4 @@
-"""The squared kernel calibration error equals double loops for every kernel and estimator."""
+"""The squared kernel calibration error equals double loops for every kernel and estimate."""
 
 from functools import partial
 
@@ -31,44 +31,44 @@ from skcalib.metrics import (
 KERNELS = ["total-variation", "exponential", "laplacian", "rbf"]
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear", "block"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_equals_loops(n_classes, kernel, estimator, weighted):
+def test_equals_loops(n_classes, kernel, estimation, weighted):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 25, n_classes)
     weight = rng.random(25) if weighted else None
     matrix = two_columns(proba) if n_classes == 2 else proba
-    expected = skce_by_loops(matrix, label, kernel, 0.3, estimator, weight, block_size=7)
+    expected = skce_by_loops(matrix, label, kernel, 0.3, estimation, weight, block_size=7)
     actual = squared_kernel_calibration_error(
         label,
         proba,
         sample_weight=weight,
         kernel=kernel,
         bandwidth=0.3,
-        estimator=estimator,
-        block_size=7 if estimator == "block" else None,
+        estimation=estimation,
+        block_size=7 if estimation == "block" else None,
     )
     assert actual == pytest.approx(expected, abs=1e-12)
-    if estimator == "biased":
+    if estimation == "biased":
         error = kernel_calibration_error(
             label, proba, sample_weight=weight, kernel=kernel, bandwidth=0.3
         )
         assert error == pytest.approx(np.sqrt(expected), abs=1e-12)
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear", "block"])
 @pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_class_kernels_equal_loops(n_classes, kernel, estimator):
+def test_class_kernels_equal_loops(n_classes, kernel, estimation):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 25, n_classes)
     matrix = two_columns(proba) if n_classes == 2 else proba
     root = rng.normal(size=(n_classes, n_classes - 1))
     class_kernel = root @ root.T  # singular
-    options = {"estimator": estimator, "class_kernel": class_kernel}
-    if estimator == "block":
+    options = {"estimation": estimation, "class_kernel": class_kernel}
+    if estimation == "block":
         options["block_size"] = 5
     expected = skce_by_loops(matrix, label, kernel, 0.3, **options)
     actual = squared_kernel_calibration_error(label, proba, kernel=kernel, bandwidth=0.3, **options)
@@ -95,9 +95,9 @@ _ROOTS = np.random.default_rng(1).normal(size=(2, 3, 3))
 SUMMANDS = [(0.1, _ROOTS[0] @ _ROOTS[0].T), (0.6, _ROOTS[1][:, :1] @ _ROOTS[1][:, :1].T)]
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear", "block"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_matrix_valued_kernels_equal_four_loops(n_classes, estimator, monkeypatch):
+def test_matrix_valued_kernels_equal_four_loops(n_classes, estimation, monkeypatch):
     from skcalib._statistics import gram
 
     rng = np.random.default_rng(0)
@@ -105,30 +105,30 @@ def test_matrix_valued_kernels_equal_four_loops(n_classes, estimator, monkeypatc
     matrix = two_columns(proba) if n_classes == 2 else proba
     weight = rng.random(25)
     expected = skce_of_matrices_by_loops(
-        matrix, label, lambda s, t: turned(s[None], t[None])[0, 0], estimator, weight, block_size=7
+        matrix, label, lambda s, t: turned(s[None], t[None])[0, 0], estimation, weight, block_size=7
     )
-    options = {"kernel": turned, "estimator": estimator, "sample_weight": weight}
-    options["block_size"] = 7 if estimator == "block" else None
+    options = {"kernel": turned, "estimation": estimation, "sample_weight": weight}
+    options["block_size"] = 7 if estimation == "block" else None
     for tile in (8, 1024):
         monkeypatch.setattr(gram, "_TILE_OF_MATRICES", tile)
         for columns in (proba, matrix):
             actual = squared_kernel_calibration_error(label, columns, **options)
             assert actual == pytest.approx(expected, abs=1e-12)
-    if estimator == "biased":
+    if estimation == "biased":
         root = kernel_calibration_error(label, proba, kernel=turned, sample_weight=weight)
         assert root**2 == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
-def test_a_sum_of_kernels_times_matrices_has_the_sum_of_errors(estimator):
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear", "block"])
+def test_a_sum_of_kernels_times_matrices_has_the_sum_of_errors(estimation):
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
     parts = [
         squared_kernel_calibration_error(
-            label, proba, kernel="rbf", bandwidth=length, class_kernel=matrix, estimator=estimator
+            label, proba, kernel="rbf", bandwidth=length, class_kernel=matrix, estimation=estimation
         )
         for length, matrix in SUMMANDS
     ]
-    actual = squared_kernel_calibration_error(label, proba, kernel=of_sum, estimator=estimator)
+    actual = squared_kernel_calibration_error(label, proba, kernel=of_sum, estimation=estimation)
     assert actual == pytest.approx(sum(parts), abs=1e-12)
 
 
@@ -145,7 +145,7 @@ def test_matrices_are_computed_for_a_tile_at_a_time():
     named = squared_kernel_calibration_error(label, proba, kernel="rbf", bandwidth=0.3)
     assert error == pytest.approx(named, abs=1e-12)
     sizes.clear()
-    options = {"estimator": "block", "block_size": 300}  # all pairs
+    options = {"estimation": "block", "block_size": 300}  # all pairs
     whole = squared_kernel_calibration_error(label, proba, kernel=kernel, **options)
     assert whole == pytest.approx(named, abs=1e-12)
     assert max(sizes) <= 1024**2
@@ -153,9 +153,9 @@ def test_matrices_are_computed_for_a_tile_at_a_time():
 
 def test_matrix_valued_kernels_of_two_classes_at_a_time():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
-    options = {"multi_class": "confidence", "estimator": "biased"}
+    options = {"multi_class": "confidence", "estimation": "biased"}
     hit, confidence = proba.argmax(axis=1) == label, proba.max(axis=1)
-    expected = squared_kernel_calibration_error(hit, confidence, kernel=turned, estimator="biased")
+    expected = squared_kernel_calibration_error(hit, confidence, kernel=turned, estimation="biased")
     actual = squared_kernel_calibration_error(label, proba, kernel=turned, **options)
     assert actual == pytest.approx(expected, abs=1e-12)
 
@@ -221,7 +221,7 @@ def test_bad_class_kernels_are_refused(class_kernel, message):
 
 def test_default_blocks_and_what_is_left_over():
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
-    options = {"estimator": "block", "bandwidth": 0.3}
+    options = {"estimation": "block", "bandwidth": 0.3}
     default = squared_kernel_calibration_error(label, proba, **options)
     six = squared_kernel_calibration_error(label, proba, block_size=6, **options)
     assert default == six
@@ -231,7 +231,7 @@ def test_default_blocks_and_what_is_left_over():
     unbiased = squared_kernel_calibration_error(label, proba, bandwidth=0.3)
     assert whole == pytest.approx(unbiased, abs=1e-14)
     pairs = squared_kernel_calibration_error(label, proba, block_size=2, **options)
-    linear = squared_kernel_calibration_error(label, proba, estimator="linear", bandwidth=0.3)
+    linear = squared_kernel_calibration_error(label, proba, estimation="linear", bandwidth=0.3)
     assert pairs == linear
     with pytest.raises(ValueError, match="block_size=41 for 40 samples"):
         squared_kernel_calibration_error(label, proba, block_size=41, **options)
@@ -246,7 +246,7 @@ def test_blocks_of_any_size_fit_the_tiles(monkeypatch):
         for tile in (1, 6, 64):
             monkeypatch.setattr(gram, "_SMALL_TILE", tile)
             actual = squared_kernel_calibration_error(
-                label, proba, kernel="rbf", bandwidth=0.3, estimator="block", block_size=block_size
+                label, proba, kernel="rbf", bandwidth=0.3, estimation="block", block_size=block_size
             )
             assert actual == pytest.approx(expected, abs=1e-13)
 
@@ -271,13 +271,13 @@ def test_hand_examples():
     # as in the tests of CalibrationErrors.jl: predictions (1, 0) and (0, 1), kernel exp(−TV)
     perfect = np.array([[1.0, 0.0], [0.0, 1.0]])
 
-    def skce(label, proba, estimator):
+    def skce(label, proba, estimation):
         return squared_kernel_calibration_error(
-            label, proba, labels=[1, 2], bandwidth=1.0, estimator=estimator
+            label, proba, labels=[1, 2], bandwidth=1.0, estimation=estimation
         )
 
-    for estimator in ("unbiased", "biased"):
-        assert skce([1, 2], perfect, estimator) == 0
+    for estimation in ("unbiased", "biased"):
+        assert skce([1, 2], perfect, estimation) == 0
         # both wrong: residuals (−1, 1) and (1, −1)
     assert skce([2, 1], perfect, "unbiased") == pytest.approx(-2 * np.exp(-1))
     assert skce([2, 1], perfect, "biased") == pytest.approx(1 - np.exp(-1))
@@ -292,7 +292,7 @@ def test_equals_twice_the_scalar_form():
     residual = label - proba
     gram = np.exp(-np.abs(proba[:, None] - proba) / 0.4)
     scalar = residual @ gram @ residual / 30**2
-    actual = squared_kernel_calibration_error(label, proba, bandwidth=0.4, estimator="biased")
+    actual = squared_kernel_calibration_error(label, proba, bandwidth=0.4, estimation="biased")
     assert actual == pytest.approx(2 * scalar, abs=1e-12)
 
 
@@ -304,7 +304,7 @@ def test_confidence_is_twice_the_squared_mmce():
     residual = (proba.argmax(axis=1) == label) - confidence
     mmce = residual @ np.exp(-np.abs(confidence[:, None] - confidence) / 0.4) @ residual / 30**2
     actual = squared_kernel_calibration_error(
-        label, proba, bandwidth=0.4, estimator="biased", multi_class="confidence"
+        label, proba, bandwidth=0.4, estimation="biased", multi_class="confidence"
     )
     assert actual == pytest.approx(2 * mmce, abs=1e-12)
 
@@ -329,7 +329,7 @@ def test_callable_kernels(n_classes):
 
 
 def test_constant_predictions():
-    error = squared_kernel_calibration_error([0, 1, 1, 1], [0.5] * 4, estimator="biased")
+    error = squared_kernel_calibration_error([0, 1, 1, 1], [0.5] * 4, estimation="biased")
     assert error == pytest.approx(2 * 0.25**2)
 
 
@@ -370,11 +370,11 @@ def test_bad_kernels_are_refused():
 
 
 def test_unbiased_needs_two_samples():
-    with pytest.raises(ValueError, match=r"at least 2 samples .* Use estimator='biased'"):
+    with pytest.raises(ValueError, match=r"at least 2 samples .* Use estimation='biased'"):
         squared_kernel_calibration_error([1], [0.5])
     with pytest.raises(ValueError, match="at least 2 samples"):
         squared_kernel_calibration_error([0, 1], [0.5, 0.5], sample_weight=[1, 0])
-    assert squared_kernel_calibration_error([1], [0.5], estimator="biased") == pytest.approx(0.5)
+    assert squared_kernel_calibration_error([1], [0.5], estimation="biased") == pytest.approx(0.5)
 
 
 def test_unbiased_mean_is_zero_for_a_calibrated_model():
@@ -491,12 +491,12 @@ def indefinite(s, t):
     return 1 - np.abs(s[:, None] - t).sum(axis=2) ** 2
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear"])
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_kernels_that_are_not_semidefinite_are_refused(n_classes, estimator):
+def test_kernels_that_are_not_semidefinite_are_refused(n_classes, estimation):
     label, proba = random_problem(np.random.default_rng(0), 30, n_classes)
     with pytest.raises(ValueError, match=r"kernel must be positive semi-definite; .* eigenvalue -"):
-        squared_kernel_calibration_error(label, proba, kernel=indefinite, estimator=estimator)
+        squared_kernel_calibration_error(label, proba, kernel=indefinite, estimation=estimation)
 
 
 def test_a_negative_square_tells_that_the_kernel_is_not_semidefinite():
@@ -509,7 +509,7 @@ def test_a_negative_square_tells_that_the_kernel_is_not_semidefinite():
 
     label = (proba < 0.55).astype(int)
     with pytest.raises(ValueError, match=r"biased estimates are at least 0; found -"):
-        squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
+        squared_kernel_calibration_error(label, proba, kernel=kernel, estimation="biased")
 
 
 def test_kernels_in_single_precision_are_taken():
@@ -526,27 +526,27 @@ def test_kernels_in_single_precision_are_taken():
 def test_biased_squares_are_never_negative():
     label, proba = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3)
     for kernel in (*KERNELS, RBF(0.3)):
-        square = squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
+        square = squared_kernel_calibration_error(label, proba, kernel=kernel, estimation="biased")
         assert 0 <= square < 1e-15
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "linear", "block"])
+@pytest.mark.parametrize("estimation", ["unbiased", "linear", "block"])
 @pytest.mark.parametrize("average", ["auto", "macro", None])
-def test_without_pairs_in_any_class_there_is_no_top_label_error(estimator, average):
+def test_without_pairs_in_any_class_there_is_no_top_label_error(estimation, average):
     options = {"multi_class": "top-label", "average": average, "labels": range(3)}
     data = [0, 1, 1], np.eye(3)
     with pytest.raises(ValueError, match=r"needs a class with at least 2 .*none among the 3 .*use"):
-        squared_kernel_calibration_error(*data, estimator=estimator, **options)
+        squared_kernel_calibration_error(*data, estimation=estimation, **options)
     with pytest.raises(ValueError, match=r"needs a class with at least 2 .*conditional error"):
         joint_kernel_calibration_error(*data, **options)
-    biased = squared_kernel_calibration_error(*data, estimator="biased", **options)
+    biased = squared_kernel_calibration_error(*data, estimation="biased", **options)
     assert np.isfinite(biased).all()
 
 
 def test_blocks_tell_the_least_number_of_samples():
     proba = np.repeat(np.eye(3), [5, 3, 2], axis=0)
     label = [0, 1, 0, 0, 0, 1, 1, 0, 2, 1]
-    options = {"multi_class": "top-label", "estimator": "block", "labels": range(3)}
+    options = {"multi_class": "top-label", "estimation": "block", "labels": range(3)}
     with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 1, 2: .* at least 4 samples"):
         value = squared_kernel_calibration_error(label, proba, block_size=4, **options)
     each = squared_kernel_calibration_error(label, proba, block_size=4, average=None, **options)
@@ -569,7 +569,7 @@ def test_a_class_predicted_once_is_left_out_of_the_joint_error():
 @pytest.mark.parametrize(
     ("function", "option"),
     [
-        (partial(squared_kernel_calibration_error, estimator="block"), "block_size"),
+        (partial(squared_kernel_calibration_error, estimation="block"), "block_size"),
         (conditional_kernel_calibration_error, "n_components"),
         (expected_calibration_error, "n_bins"),
         (expected_calibration_error, "min_bin_size"),
@@ -591,8 +591,8 @@ def test_the_largest_values_are_those_documented():
     matrix = root @ root.T
     options = {"labels": range(3), "class_kernel": matrix}
     expected = matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1]
-    for estimator in ("biased", "unbiased", "linear"):
-        value = squared_kernel_calibration_error(label, proba, estimator=estimator, **options)
+    for estimation in ("biased", "unbiased", "linear"):
+        value = squared_kernel_calibration_error(label, proba, estimation=estimation, **options)
         assert value == pytest.approx(expected)
         assert value > 2
 
@@ -606,7 +606,7 @@ def test_extreme_bandwidths_are_those_of_ties_or_of_none(kernel, bandwidth):
     residual = label - proba
     expected = 2 * residual @ (same * np.ones((5, 5))) @ residual / 25
     actual = squared_kernel_calibration_error(
-        label, proba, kernel=kernel, bandwidth=bandwidth, estimator="biased"
+        label, proba, kernel=kernel, bandwidth=bandwidth, estimation="biased"
     )
     assert actual == pytest.approx(expected)
 

@@ -50,7 +50,7 @@ def test_is_half_of_the_biased_matrix_form():
     rng = np.random.default_rng(0)
     proba, outcome = rng.random(100), rng.integers(0, 2, size=100)
     square = laplace_kernel_calibration_error(outcome, proba, bandwidth=0.3, squared=True)
-    matrix = squared_kernel_calibration_error(outcome, proba, bandwidth=0.3, estimator="biased")
+    matrix = squared_kernel_calibration_error(outcome, proba, bandwidth=0.3, estimation="biased")
     assert 2 * square == pytest.approx(matrix, abs=1e-15)
 
 

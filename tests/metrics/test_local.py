@@ -71,9 +71,9 @@ def test_equals_loops(kernel, seed):
     raw = local_calibration_error(y, forecast, average=None, **options)
     np.testing.assert_allclose(raw, np.sqrt(expected[0]), rtol=1e-11)
     clipped = np.maximum(expected[1], 0)
-    debiased = local_calibration_error(y, forecast, average=None, debias=True, **options)
+    debiased = local_calibration_error(y, forecast, average=None, estimation="debiased", **options)
     np.testing.assert_allclose(debiased, np.sqrt(clipped), atol=1e-11)
-    mean = local_calibration_error(y, forecast, debias=True, **options)
+    mean = local_calibration_error(y, forecast, estimation="debiased", **options)
     assert mean == pytest.approx(np.sqrt(clipped).mean(), abs=1e-12)
     root = local_calibration_error(y, forecast, average="root-mean-square", **options)
     assert root == pytest.approx(np.sqrt(expected[0].mean()), abs=1e-12)
@@ -124,7 +124,7 @@ def test_the_default_bandwidth_sees_a_map():
     y, forecast, place = make_forecasts(
         1000, problem="spatial", return_positions=True, random_state=1
     )
-    options = {"given": place, "debias": True, "average": "root-mean-square"}
+    options = {"given": place, "estimation": "debiased", "average": "root-mean-square"}
     fine = local_calibration_error(y, forecast, bandwidth=0.1, **options)
     assert local_calibration_error(y, forecast, **options) > 0.6 * fine
     assert local_calibration_error(y, forecast, bandwidth="median", **options) < 0.2 * fine
@@ -132,8 +132,8 @@ def test_the_default_bandwidth_sees_a_map():
 
 def test_wide_kernels_give_the_quantile_calibration_error():
     y, forecast, x, weight = local_case(4)
-    for debias in (False, True):
-        options = {"sample_weight": weight, "debias": debias}
+    for estimation in ("biased", "debiased"):
+        options = {"sample_weight": weight, "estimation": estimation}
         expected = quantile_calibration_error(y, forecast, norm="l2", **options)
         error = local_calibration_error(y, forecast, given=x, bandwidth=1e9, **options)
         assert error == pytest.approx(expected, abs=1e-12)
@@ -262,7 +262,9 @@ def test_one_sample_and_one_feature():
     assert around.bias[0] == pytest.approx(norm.cdf(1) - 0.5)
     assert np.isnan(around.squared_error[0])
     assert np.isnan(around.spread[0])
-    assert np.isnan(local_calibration_error([1.0], ([0.0], [1.0]), given=[3.0], debias=True))
+    assert np.isnan(
+        local_calibration_error([1.0], ([0.0], [1.0]), given=[3.0], estimation="debiased")
+    )
 
 
 def test_kernels_of_users():

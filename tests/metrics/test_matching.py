@@ -40,13 +40,13 @@ GAUSSIAN = GaussianForecast(MEAN, STD)
 PIT = norm.cdf(Y, MEAN, STD)
 
 
-def average(terms, weight, estimator):
+def average(terms, weight, estimation):
     """The estimators from the matrix of terms h, by loops."""
     weight = np.ones(len(terms)) if weight is None else weight
     weight = weight / weight.sum()
     total = mass = 0.0
     for i, j in itertools.product(range(len(terms)), repeat=2):
-        if i != j or estimator == "biased":
+        if i != j or estimation == "biased":
             total += weight[i] * weight[j] * terms[i, j]
             mass += weight[i] * weight[j]
     return total / mass
@@ -105,7 +105,7 @@ def rbf_gram(points, bandwidth):
 
 PARAMETERS = np.column_stack([MEAN, np.log(STD)])
 
-estimators = pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+estimators = pytest.mark.parametrize("estimation", ["unbiased", "biased"])
 
 
 def test_numbers_by_hand():
@@ -113,14 +113,14 @@ def test_numbers_by_hand():
     forecast = EnsembleForecast([[0.0, 2.0], [0.0, 2.0]], weights=[1, 1])
     options = {"calibration": "marginal", "kernel": "energy"}
     assert distribution_matching_error([1, 3], forecast, **options) == pytest.approx(0, abs=1e-15)
-    biased = distribution_matching_error([1, 3], forecast, estimator="biased", **options)
+    biased = distribution_matching_error([1, 3], forecast, estimation="biased", **options)
     assert biased == pytest.approx(1.0)
 
 
 @estimators
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
 @pytest.mark.parametrize("kernel", LINE_KERNELS)
-def test_normal_forecasts_equal_quadrature(kernel, weight, estimator):
+def test_normal_forecasts_equal_quadrature(kernel, weight, estimation):
     options = {} if kernel == "energy" else {"bandwidth": 0.7}
     terms = gaussian_terms(kernel, 0.7) * rbf_gram(PARAMETERS, 0.9)
     actual = distribution_matching_error(
@@ -129,10 +129,10 @@ def test_normal_forecasts_equal_quadrature(kernel, weight, estimator):
         sample_weight=weight,
         kernel=kernel,
         given_bandwidth=0.9,
-        estimator=estimator,
+        estimation=estimation,
         **options,
     )
-    np.testing.assert_allclose(actual, average(terms, weight, estimator), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(actual, average(terms, weight, estimation), rtol=1e-8, atol=1e-10)
 
 
 def members():
@@ -170,7 +170,7 @@ def test_members_and_nodes_equal_sums(kernel, make):
     forecast, location, share, place = make()
     y = place if make is nodes else Y
     options = {} if kernel == "energy" else {"bandwidth": 0.7}
-    for estimator in ("unbiased", "biased"):
+    for estimation in ("unbiased", "biased"):
         actual = distribution_matching_error(
             y,
             forecast,
@@ -178,11 +178,11 @@ def test_members_and_nodes_equal_sums(kernel, make):
             given_bandwidth=0.9,
             sample_weight=WEIGHT,
             kernel=kernel,
-            estimator=estimator,
+            estimation=estimation,
             **options,
         )
         terms = atom_terms(place, location, share, kernel, 0.7) * rbf_gram(X, 0.9)
-        np.testing.assert_allclose(actual, average(terms, WEIGHT, estimator), atol=2e-10)
+        np.testing.assert_allclose(actual, average(terms, WEIGHT, estimation), atol=2e-10)
 
 
 def test_mixtures_equal_sums_over_components():
@@ -213,7 +213,7 @@ def test_the_energy_of_one_sample_is_twice_its_crps():
     for forecast in (GAUSSIAN, members()[0], residuals()[0]):
         for i in range(N):
             actual = distribution_matching_error(
-                Y[i : i + 1], forecast[[i]], kernel="energy", estimator="biased"
+                Y[i : i + 1], forecast[[i]], kernel="energy", estimation="biased"
             )
             expected = 2 * continuous_ranked_probability_loss(Y[i : i + 1], forecast[[i]])
             assert actual == pytest.approx(expected, rel=1e-10)
@@ -223,7 +223,7 @@ def test_the_marginal_energy_is_the_cramer_von_mises_distance():
     t = np.linspace(-12, 12, 200_001)
     gap = np.mean([(y <= t) - norm.cdf(t, m, s) for y, m, s in zip(Y, MEAN, STD, strict=True)], 0)
     actual = distribution_matching_error(
-        Y, GAUSSIAN, calibration="marginal", kernel="energy", estimator="biased"
+        Y, GAUSSIAN, calibration="marginal", kernel="energy", estimation="biased"
     )
     assert actual == pytest.approx(2 * np.trapezoid(gap**2, t), rel=1e-3)
 
@@ -237,16 +237,16 @@ def test_the_marginal_energy_is_the_cramer_von_mises_distance():
     ],
     ids=["quantile", "local"],
 )
-def test_pits_equal_the_closed_form(options, gram, estimator):
+def test_pits_equal_the_closed_form(options, gram, estimation):
     # spec 4.5: m1 and m2 with b = 0.1 = 2ν²
     b = 0.1
     m1 = np.sqrt(np.pi * b) / 2 * (erf((1 - PIT) / np.sqrt(b)) + erf(PIT / np.sqrt(b)))
     m2 = np.sqrt(np.pi * b) * erf(1 / np.sqrt(b)) - b * (1 - np.exp(-1 / b))
     terms = np.exp(-((PIT[:, None] - PIT) ** 2) / b) - m1[:, None] - m1 + m2
     actual = distribution_matching_error(
-        Y, GAUSSIAN, sample_weight=WEIGHT, estimator=estimator, **options
+        Y, GAUSSIAN, sample_weight=WEIGHT, estimation=estimation, **options
     )
-    np.testing.assert_allclose(actual, average(terms * gram, WEIGHT, estimator), atol=2e-10)
+    np.testing.assert_allclose(actual, average(terms * gram, WEIGHT, estimation), atol=2e-10)
 
 
 @pytest.mark.parametrize("kernel", LINE_KERNELS)
@@ -261,7 +261,7 @@ def test_pits_with_atoms_are_averaged(kernel):
     terms = (mass - 1 / 1000) @ values @ (mass - 1 / 1000).T
     options = {} if kernel == "energy" else {"bandwidth": 0.3}
     actual = distribution_matching_error(
-        y, forecast, calibration="quantile", kernel=kernel, estimator="biased", **options
+        y, forecast, calibration="quantile", kernel=kernel, estimation="biased", **options
     )
     np.testing.assert_allclose(actual, average(terms, None, "biased"), atol=2e-6)
 
@@ -273,8 +273,8 @@ def test_callable_kernels_are_averaged_over_the_same_pits(n_values, monkeypatch)
     y = np.round(Y)
     named = {"calibration": "quantile", "bandwidth": 0.3}
     own = {"calibration": "quantile", "kernel": lambda s, t: np.exp(-((s - t.T) ** 2) / 0.18)}
-    expected = distribution_matching_error(y, forecast, estimator="biased", **named)
-    actual = distribution_matching_error(y, forecast, estimator="biased", **own)
+    expected = distribution_matching_error(y, forecast, estimation="biased", **named)
+    actual = distribution_matching_error(y, forecast, estimation="biased", **own)
     np.testing.assert_allclose(actual, expected, atol=1e-9)
     expected = distribution_matching_witness(y, forecast, y_grid=[0.2, 0.7], **named)
     actual = distribution_matching_witness(y, forecast, y_grid=[0.2, 0.7], **own)
@@ -292,19 +292,19 @@ def test_the_threshold_kernel_is_that_of_the_indicators():
         below = norm.cdf(t, MEAN, STD)[:, None] <= alpha
         gram += np.mean(below[:, None] == below, axis=2) / 64
     terms = uniform_terms(PIT - 1e-6, PIT + 1e-6, np.sqrt(0.05)) * gram
-    actual = distribution_matching_error(Y, GAUSSIAN, calibration="threshold", estimator="biased")
+    actual = distribution_matching_error(Y, GAUSSIAN, calibration="threshold", estimation="biased")
     np.testing.assert_allclose(actual, average(terms, None, "biased"), atol=5e-4)
 
 
 @estimators
-def test_groups_and_decisions_compare_equal_ones(estimator):
+def test_groups_and_decisions_compare_equal_ones(estimation):
     group = np.array(["b", "a", "b", "c", "a", "b"])
     terms = gaussian_terms("rbf", 0.7)
     actual = distribution_matching_error(
-        Y, GAUSSIAN, calibration="group", given=group, bandwidth=0.7, estimator=estimator
+        Y, GAUSSIAN, calibration="group", given=group, bandwidth=0.7, estimation=estimation
     )
     same = group[:, None] == group
-    np.testing.assert_allclose(actual, average(terms * same, None, estimator), atol=1e-9)
+    np.testing.assert_allclose(actual, average(terms * same, None, estimation), atol=1e-9)
 
     # costs of too little and too much, 3 and 1: ordering a, from 0 to 2
     def loss(y):
@@ -320,9 +320,9 @@ def test_groups_and_decisions_compare_equal_ones(estimator):
     assert len(set(action)) > 1
     same = ((action[:, None] == action) + 1.0 * (above[:, None] == above)) / 2
     actual = distribution_matching_error(
-        Y, GAUSSIAN, calibration="decision", loss=[0.2, loss], bandwidth=0.7, estimator=estimator
+        Y, GAUSSIAN, calibration="decision", loss=[0.2, loss], bandwidth=0.7, estimation=estimation
     )
-    np.testing.assert_allclose(actual, average(terms * same, None, estimator), atol=1e-9)
+    np.testing.assert_allclose(actual, average(terms * same, None, estimation), atol=1e-9)
 
 
 def test_medians_are_of_outcomes_and_of_standardized_columns():
@@ -400,7 +400,7 @@ def test_exchangeable_ensembles_have_mean_zero_over_all_swaps(form, kernel):
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_fourier_features_have_the_exact_value_as_their_mean(kernel):
     y, forecast = np.tile(Y, 5), GaussianForecast(np.tile(MEAN, 5), np.tile(STD, 5))
-    options = {"kernel": kernel, "estimator": "biased"}
+    options = {"kernel": kernel, "estimation": "biased"}
     for given_kernel in ("rbf", "exponential", "total-variation"):
         exact = distribution_matching_error(y, forecast, given_kernel=given_kernel, **options)
         draws = [
@@ -433,7 +433,7 @@ def test_fourier_features_have_the_exact_value_as_their_mean(kernel):
 def test_standardized_errors_are_in_standard_deviations(forecast, options):
     raw = distribution_matching_error(Y, forecast, **options, random_state=0)
     deviation = raw / distribution_matching_error(
-        Y, forecast, estimator="standardized", **options, random_state=0
+        Y, forecast, estimation="standardized", **options, random_state=0
     )
     params = {name: value for name, value in options.items() if name != "sample_weight"}
     if not params:  # the standard deviation is that for the bandwidth found
@@ -468,7 +468,7 @@ def test_the_witness_is_its_definition_and_gives_the_error():
         )
         np.testing.assert_allclose(witness.value[0], near[i] @ gap / N, atol=1e-8)
         biased += (witness.value[0, 0] - share / share.sum() @ witness.value[0, 1:]) / N
-    expected = distribution_matching_error(Y, GAUSSIAN, estimator="biased", **options)
+    expected = distribution_matching_error(Y, GAUSSIAN, estimation="biased", **options)
     assert biased == pytest.approx(expected, abs=1e-8)
 
 
@@ -480,7 +480,7 @@ def test_the_grids_of_the_witness():
     pits = distribution_matching_witness(Y, GAUSSIAN, calibration="quantile")
     assert pits.given is None
     assert pits.value.shape == (1, 101)
-    biased = distribution_matching_error(Y, GAUSSIAN, calibration="quantile", estimator="biased")
+    biased = distribution_matching_error(Y, GAUSSIAN, calibration="quantile", estimation="biased")
     at_pits = distribution_matching_witness(Y, GAUSSIAN, calibration="quantile", y_grid=PIT)
     uniform = np.polynomial.legendre.leggauss(60)
     at_uniform = distribution_matching_witness(
@@ -511,9 +511,9 @@ RESIDUAL = np.eye(3)[LABEL] - PROBA
 
 
 @estimators
-def test_forms_for_classes(estimator):
+def test_forms_for_classes(estimation):
     group = np.array([3, 1, 3, 2, 1, 3])
-    shared = {"sample_weight": WEIGHT, "estimator": estimator}
+    shared = {"sample_weight": WEIGHT, "estimation": estimation}
     products = RESIDUAL @ RESIDUAL.T
     loss = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0.5]])
     action = np.argmin(PROBA @ loss.T, axis=1)
@@ -543,7 +543,7 @@ def test_forms_for_classes(estimator):
         actual = distribution_matching_error(
             LABEL, PROBA, calibration=form, **shared, **own.get(form, near)
         )
-        np.testing.assert_allclose(actual, average(terms, WEIGHT, estimator), rtol=1e-10)
+        np.testing.assert_allclose(actual, average(terms, WEIGHT, estimation), rtol=1e-10)
 
 
 def test_classes_equal_the_squared_kernel_error():
@@ -581,7 +581,7 @@ def test_standardized_errors_of_classes(form):
     options = {"calibration": form, "labels": [0, 1, 2], **given}
     raw = distribution_matching_error(label, proba, **options)
     deviation = raw / distribution_matching_error(
-        label, proba, estimator="standardized", random_state=0, **options
+        label, proba, estimation="standardized", random_state=0, **options
     )
     variance = 0.0
     for drawn in itertools.product(range(3), repeat=4):
@@ -636,7 +636,7 @@ def test_local_without_features_is_given_the_forecast():
         ({"labels": [0, 1]}, "labels must be None"),
         ({"given": X[:-1]}, "inconsistent numbers of samples"),
         ({"bandwidth": 0}, "bandwidth"),
-        ({"estimator": "linear"}, "estimator"),
+        ({"estimation": "linear"}, "estimation"),
     ],
 )
 def test_bad_input(options, message):
@@ -689,6 +689,6 @@ def test_bandwidths_far_below_the_differences_are_taken():
     y, forecast = 1e149 * Y, (1e149 * MEAN, 1e149 * STD)
     for kernel in ("rbf", "laplacian"):
         value = distribution_matching_error(
-            y, forecast, kernel=kernel, bandwidth=1e-150, estimator="biased"
+            y, forecast, kernel=kernel, bandwidth=1e-150, estimation="biased"
         )
         assert value > 0

@@ -40,7 +40,7 @@ MATCHING = {
 }
 KERNELS_OF_NUMBERS = ["laplacian", "energy", "thresholds", "tanh", "loss"]
 SQUARED = {
-    "estimator": ["biased", "linear", "block"],
+    "estimation": ["biased", "linear", "block"],
     "block_size": [4],
     "class_kernel": [np.diag([1.0, 2, 3])],
     "method": ["fourier"],
@@ -48,7 +48,7 @@ SQUARED = {
 }
 CONDITIONAL = {
     "regularization": [0.3],
-    "estimator": ["debiased", "standardized"],
+    "estimation": ["debiased", "standardized"],
     "n_components": [7],
 }
 CURVE = {
@@ -94,7 +94,7 @@ CASES = {
             "kernel": KERNELS_OF_NUMBERS,
             "loss": [0.4],
             "thresholds": [0.3],
-            "estimator": ["biased"],
+            "estimation": ["biased"],
             "method": ["fourier"],
             "n_components": [7],
         },
@@ -113,7 +113,7 @@ CASES = {
             "kernel": ["loss", "laplacian"],
             "loss": [1 - LOSS],
             "thresholds": [0.3],
-            "estimator": ["biased", "standardized"],
+            "estimation": ["biased", "standardized"],
             "method": ["fourier"],
             "n_components": [7],
         },
@@ -159,7 +159,7 @@ CASES = {
         {
             "kernel": ["laplacian", euclidean],
             "bandwidth": [0.7, "median"],
-            "debias": [True],
+            "estimation": ["debiased"],
             "average": ["root-mean-square", None],
             "query": [X[:3]],
         },
@@ -176,8 +176,8 @@ CASES = {
 }
 # The options that decide what reads the others.
 FORMS = {
-    "calibration", "kernel", "given_kernel", "outcome_kernel", "method", "estimator", "multi_class",
-    "band",
+    "calibration", "kernel", "given_kernel", "outcome_kernel", "method", "estimation",
+    "multi_class", "band",
 }  # fmt: skip
 # What a value cannot do without.
 NEEDS = {
@@ -258,7 +258,7 @@ def test_a_default_is_never_in_vain():
 
 def test_options_of_a_named_metric_are_refused_alike():
     with pytest.raises(
-        ValueError, match=r"block_size must be left out for estimator='unbiased'.*5"
+        ValueError, match=r"block_size must be left out for estimation='unbiased'.*5"
     ):
         confidence_interval(
             "squared_kernel_calibration_error", LABEL, PROBA, metric_params={"block_size": 5}

@@ -25,10 +25,10 @@ def gaussian_case(seed, n=30):
     return mean + 1.5 * std * rng.normal(size=n), GaussianForecast(mean, std), weight
 
 
-def error_on_a_grid(u, weight, norm, kind, n_levels):
+def error_on_a_grid(u, weight, norm, level_type, n_levels):
     """The definition, at the middles of many intervals."""
     weight = np.ones(len(u)) if weight is None else weight
-    u = np.abs(2 * u - 1) if kind == "interval" else u
+    u = np.abs(2 * u - 1) if level_type == "interval" else u
     p = (np.arange(n_levels) + 0.5) / n_levels
     gap = np.average(u[:, None] <= p, axis=0, weights=weight) - p
     return {"l1": np.abs(gap).mean(), "l2": np.sqrt(np.mean(gap**2)), "max": np.abs(gap).max()}[
@@ -36,21 +36,23 @@ def error_on_a_grid(u, weight, norm, kind, n_levels):
     ]
 
 
-@pytest.mark.parametrize("kind", ["quantile", "interval"])
+@pytest.mark.parametrize("level_type", ["quantile", "interval"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_equals_the_definition(seed, norm, kind):
+def test_equals_the_definition(seed, norm, level_type):
     y, forecast, weight = gaussian_case(seed)
     u = norm_cdf(y, forecast)
-    exact = quantile_calibration_error(y, forecast, sample_weight=weight, norm=norm, kind=kind)
-    expected = error_on_a_grid(u, weight, norm, kind, 20000)
+    exact = quantile_calibration_error(
+        y, forecast, sample_weight=weight, norm=norm, level_type=level_type
+    )
+    expected = error_on_a_grid(u, weight, norm, level_type, 20000)
     assert exact == pytest.approx(expected, abs=1e-4)
     # the levels of the grid themselves, exactly
     p = (np.arange(50) + 0.5) / 50
     some = quantile_calibration_error(
-        y, forecast, sample_weight=weight, norm=norm, kind=kind, levels=p
+        y, forecast, sample_weight=weight, norm=norm, level_type=level_type, levels=p
     )
-    assert some == pytest.approx(error_on_a_grid(u, weight, norm, kind, 50), abs=1e-14)
+    assert some == pytest.approx(error_on_a_grid(u, weight, norm, level_type, 50), abs=1e-14)
 
 
 def norm_cdf(y, forecast):
@@ -67,29 +69,31 @@ def test_by_hand():
     assert quantile_calibration_error(y, forecast, norm="l2") == pytest.approx(48**-0.5)
     assert quantile_calibration_error(y, forecast, norm="max") == pytest.approx(1 / 4)
     # both at the edge of the central half
-    error = quantile_calibration_error(y, forecast, kind="interval", norm="max")
+    error = quantile_calibration_error(y, forecast, level_type="interval", norm="max")
     assert error == pytest.approx(0.5, abs=1e-15)
     # own terms (u³ + (1 − u)³)/3 = 7/48, twice, with w² = ¼
-    debiased = quantile_calibration_error(y, forecast, norm="l2", debias=True, squared=True)
+    debiased = quantile_calibration_error(
+        y, forecast, norm="l2", estimation="debiased", squared=True
+    )
     assert debiased == pytest.approx((1 / 48 - 7 / 96) / (1 / 2), abs=1e-15)
-    assert quantile_calibration_error(y, forecast, norm="l2", debias=True) == 0
+    assert quantile_calibration_error(y, forecast, norm="l2", estimation="debiased") == 0
 
 
 @pytest.mark.parametrize("levels", [None, [0.1, 0.5, 0.7]])
-@pytest.mark.parametrize("kind", ["quantile", "interval"])
-def test_the_debiased_square_is_unbiased(kind, levels):
+@pytest.mark.parametrize("level_type", ["quantile", "interval"])
+def test_the_debiased_square_is_unbiased(level_type, levels):
     # all samples of three from a law of four PITs, which is not uniform; weights are unequal
     points = np.array([0.05, 0.3, 0.45, 0.8])
     probability = np.array([0.2, 0.3, 0.4, 0.1])
     weight = [1.0, 2.0, 4.0]
-    options = {"norm": "l2", "squared": True, "kind": kind, "levels": levels}
+    options = {"norm": "l2", "squared": True, "level_type": level_type, "levels": levels}
     mean = 0.0
     for drawn in itertools.product(range(4), repeat=3):
         square = quantile_calibration_error(
             norm.ppf(points[list(drawn)]),
             (np.zeros(3), 1.0),
             sample_weight=weight,
-            debias=True,
+            estimation="debiased",
             **options,
         )
         mean += probability[list(drawn)].prod() * square
@@ -106,7 +110,9 @@ def test_the_debiased_square_of_atoms_is_unbiased():
     mean = sum(
         truth[a]
         * truth[b]
-        * quantile_calibration_error([a, b], forecast, norm="l2", debias=True, squared=True)
+        * quantile_calibration_error(
+            [a, b], forecast, norm="l2", estimation="debiased", squared=True
+        )
         for a, b in itertools.product(range(9), repeat=2)
     )
     expected = quantile_calibration_error(
@@ -120,12 +126,12 @@ def test_the_debiased_square_of_atoms_is_unbiased():
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kind", ["quantile", "interval"])
-def test_atoms_are_averaged_over_their_pits(kind, norm):
+@pytest.mark.parametrize("level_type", ["quantile", "interval"])
+def test_atoms_are_averaged_over_their_pits(level_type, norm):
     # an outcome for each rank among four members: every PIT interval once
     forecast = EnsembleForecast(np.tile([1.0, 2.0, 3.0, 4.0], (5, 1)))
     y = [0.5, 1.5, 2.5, 3.5, 4.5]
-    error = quantile_calibration_error(y, forecast, norm=norm, kind=kind)
+    error = quantile_calibration_error(y, forecast, norm=norm, level_type=level_type)
     assert error == pytest.approx(0, abs=1e-15)
     # counts with the weights that are forecast
     k = np.arange(40)
@@ -134,7 +140,7 @@ def test_atoms_are_averaged_over_their_pits(kind, norm):
         DistributionForecast(poisson(np.full(40, 3.0))),
         sample_weight=poisson.pmf(k, 3.0),
         norm=norm,
-        kind=kind,
+        level_type=level_type,
     )
     assert error == pytest.approx(0, abs=1e-14)
 
@@ -164,14 +170,14 @@ def test_quantile_forecasts_are_measured_at_their_levels():
     # only 0.1 and 0.9 are the ends of a central interval
     covered = ((y > values[:, 0]) & (y <= values[:, 3])).mean()
     for asked in (None, [0.8]):
-        error = quantile_calibration_error(y, forecast, kind="interval", levels=asked)
+        error = quantile_calibration_error(y, forecast, level_type="interval", levels=asked)
         assert error == pytest.approx(abs(covered - 0.8), abs=1e-14)
 
 
 def test_levels_may_miss_by_rounding():
     # 0.7 − 0.3 is not 0.4
     forecast = QuantileForecast([[0.0, 1.0]], [0.3, 0.7])
-    error = quantile_calibration_error([0.5], forecast, kind="interval", levels=[0.4])
+    error = quantile_calibration_error([0.5], forecast, level_type="interval", levels=[0.4])
     assert error == pytest.approx(0.6, abs=1e-15)
 
 
@@ -179,8 +185,8 @@ def test_quantile_forecasts_know_no_other_levels():
     forecast = QuantileForecast([[0.0, 1.0]], [0.2, 0.5])
     with pytest.raises(ValueError, match=r"levels must be among .*\[0.2, 0.5\].* found 0.3"):
         quantile_calibration_error([0.5], forecast, levels=[0.3])
-    with pytest.raises(ValueError, match="kind='interval' needs quantiles at two levels"):
-        quantile_calibration_error([0.5], forecast, kind="interval")
+    with pytest.raises(ValueError, match="level_type='interval' needs quantiles at two levels"):
+        quantile_calibration_error([0.5], forecast, level_type="interval")
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -230,18 +236,18 @@ def test_constant_forecasts_and_one_sample():
     u = norm.cdf(1.0)
     error = quantile_calibration_error([1.0], ([0.0], [1.0]))
     assert error == pytest.approx((u**2 + (1 - u) ** 2) / 2, abs=1e-15)
-    with pytest.raises(ValueError, match="debias=True needs at least 2 samples; found 1"):
-        quantile_calibration_error([1.0], ([0.0], [1.0]), norm="l2", debias=True)
-    with pytest.raises(ValueError, match="debias=True needs at least 2 samples; found 1"):
+    with pytest.raises(ValueError, match="estimation='debiased' needs at least 2 samples; found 1"):
+        quantile_calibration_error([1.0], ([0.0], [1.0]), norm="l2", estimation="debiased")
+    with pytest.raises(ValueError, match="estimation='debiased' needs at least 2 samples; found 1"):
         quantile_calibration_error(
-            [1.0, 2.0], ([0.0, 0.0], 1.0), sample_weight=[1, 0], norm="l2", debias=True
+            [1.0, 2.0], ([0.0, 0.0], 1.0), sample_weight=[1, 0], norm="l2", estimation="debiased"
         )
 
 
 def test_bad_options():
     call = ([0.0, 1.0], ([0.0, 0.0], 1.0))
-    with pytest.raises(ValueError, match=r"debias=True needs norm='l2'.*found norm='l1'"):
-        quantile_calibration_error(*call, debias=True)
+    with pytest.raises(ValueError, match=r"estimation='debiased' needs norm='l2'.*found norm='l1'"):
+        quantile_calibration_error(*call, estimation="debiased")
     with pytest.raises(ValueError, match=r"squared=True needs norm='l2'.*found norm='max'"):
         quantile_calibration_error(*call, norm="max", squared=True)
     with pytest.raises(ValueError, match="levels must lie in \\[0, 1\\]; found 5"):
@@ -250,8 +256,8 @@ def test_bad_options():
         quantile_calibration_error(*call, levels=[[0.5]])
     with pytest.raises(ValueError, match="levels must not be empty"):
         quantile_calibration_error(*call, levels=[])
-    with pytest.raises(ValueError, match="'kind' parameter"):
-        quantile_calibration_error(*call, kind="tail")
+    with pytest.raises(ValueError, match="'level_type' parameter"):
+        quantile_calibration_error(*call, level_type="tail")
     with pytest.raises((TypeError, ValueError), match="y_forecast must be a forecast"):
         quantile_calibration_error([0.0, 1.0], np.zeros((2, 2)))
 
@@ -261,7 +267,7 @@ def test_folded_intervals_that_end_alike_are_different_laws():
     # those of the first are denser, and reach down to 0
     members = EnsembleForecast([[0.0, 1.0, 2.0, 2.0], [0.0, 2.0, 2.0, 2.0]])
     y, weight = np.array([1.0, 1.0]), np.array([1.0, 3.0])
-    options = {"kind": "interval", "norm": "l2"}
+    options = {"level_type": "interval", "norm": "l2"}
     together = quantile_calibration_error(y, members, sample_weight=weight, **options)
     swapped = quantile_calibration_error(y, members[[1, 0]], sample_weight=weight[::-1], **options)
     level = (np.arange(200_000) + 0.5) / 200_000

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.metrics import (
+    brier_score_loss,
     get_scorer as get_sklearn_scorer,
     log_loss,
     make_scorer as sklearn_make_scorer,
@@ -24,8 +25,9 @@ from skcalib import metrics
 from skcalib.forecasts import QuantileForecast, get_forecast
 from skcalib.hypothesis_tests import CalibrationTest, EquivalenceTest
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
-from skcalib.metrics._registry import FORECAST_METRICS, METRICS
+from skcalib.metrics._registry import ALL_METRICS, FORECAST_METRICS, METRICS, find_entry
 from skcalib.recalibration import QuantileRecalibrator, RecalibratedRegressor
+from skcalib.streaming import CalibrationState
 from skcalib.uncertainty import compare_models, confidence_interval
 
 NAMES = [f"neg_{name}" for name in METRICS]
@@ -177,6 +179,49 @@ def test_a_name_that_is_mistyped(take):
 def test_a_metric_by_its_name():
     by_name = make_scorer("smooth_calibration_error")
     assert repr(by_name) == repr(make_scorer(smooth_calibration_error))
+    for name, entry in ALL_METRICS.items():
+        assert find_entry(name) is find_entry(entry.function) is entry
+
+
+LABEL, PROBA = np.arange(40) * 7 % 5 < 2, np.linspace(0.1, 0.8, 40)
+DRAWS = {"n_resamples": 9, "random_state": 0}
+# All that takes a metric by name or as a function, but for the tests whose statistics "log_loss"
+# and "brier_score_loss" are these losses less their expectations.
+DOORS = {
+    "scorer": lambda metric: repr(make_scorer(metric, greater_is_better=False)),
+    "table": lambda metric: metrics.metric_table(LABEL, PROBA, metrics={"value": metric}),
+    "interval": lambda metric: confidence_interval(metric, LABEL, PROBA, **DRAWS),
+    "comparison": lambda metric: compare_models(metric, LABEL, PROBA, PROBA**2, **DRAWS),
+    "equivalence": lambda metric: vars(
+        EquivalenceTest(metric, margin=0.1, **DRAWS).fit(PROBA, LABEL)
+    )["upper_limit_"],
+    "state": lambda metric: CalibrationState().update(LABEL, PROBA).evaluate(metric).value,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("function", [brier_score_loss, log_loss, roc_auc_score])
+def test_functions_of_scikit_learn_by_their_names(door, function):
+    if function is roc_auc_score and door == "equivalence":
+        for metric in (function, function.__name__):
+            with pytest.raises(ValueError, match=r"metric must be 0 for .* found .*roc_auc_score"):
+                DOORS[door](metric)
+        return
+    assert DOORS[door](function.__name__) == DOORS[door](function)
+    if function is brier_score_loss and door != "state":
+        for name in ("brier", "brier_score", "neg_brier_score"):
+            with pytest.raises(ValueError, match=r"Did you mean 'brier_score_loss'\?$"):
+                DOORS[door](name)
+
+
+def test_a_statistic_of_scikit_learn_by_its_name():
+    by_name, of_function = (
+        CalibrationTest(statistic, **DRAWS).fit(PROBA, LABEL)
+        for statistic in ("roc_auc_score", roc_auc_score)
+    )
+    assert by_name.p_value_ == of_function.p_value_
+    with pytest.raises(ValueError, match=r"Did you mean 'brier_score_loss'\?$"):
+        CalibrationTest("brier").fit(PROBA, LABEL)
 
 
 def test_get_scorer_returns_a_copy():
@@ -376,7 +421,7 @@ def test_methods_that_predict_have_names(method):
 
 
 def test_names_of_scorers_by_kind_of_predictions():
-    classes, forecasts = get_scorer_names(kind="classes"), get_scorer_names(kind="forecasts")
+    classes, forecasts = get_scorer_names(takes="classes"), get_scorer_names(takes="forecasts")
     assert sorted({*classes, *forecasts}) == get_scorer_names()
     X, y = load_breast_cancer(return_X_y=True)
     model = GaussianNB().fit(X[::4], y[::4])

@@ -79,7 +79,7 @@ OTHER_OPTIONS = {
     "laplace, squared": partial(laplace_kernel_calibration_error, squared=True),
     "decision, losses": partial(decision_calibration_error, loss=asymmetric),
     "decision, losses of the chosen": partial(
-        decision_calibration_error, loss=asymmetric, kind="chosen", given="action"
+        decision_calibration_error, loss=asymmetric, compared_actions="chosen", given="action"
     ),
     "any decision, three actions": partial(any_decision_calibration_error, n_actions=3),
 }
@@ -220,7 +220,7 @@ def test_terms_of_other_outcomes_are_of_the_same_sum(metric):
             if terms.row is not None:
                 continue
             np.testing.assert_array_equal(terms.possible[rows, data.label], terms.observed)
-            if is_concave or options.get("estimator") == "unbiased":
+            if is_concave or options.get("estimation") == "unbiased":
                 continue
             for shift in range(1, n_classes):
                 label = (data.label + shift) % n_classes
@@ -260,11 +260,11 @@ FORECASTS = {
     "counts": DistributionForecast(stats.poisson(np.linspace(1, 4, 60))),
 }
 FORECAST_OPTIONS = {
-    f"decision, {kind}, {given}": (
+    f"decision, {actions}, {given}": (
         "decision_calibration_error",
-        {"loss": 0.7, "kind": kind, **given},
+        {"loss": 0.7, "compared_actions": actions, **given},
     )
-    for kind in ("all", "chosen")
+    for actions in ("all", "chosen")
     for given in ({}, {"given": "action"})
 }
 
@@ -285,13 +285,13 @@ def test_terms_of_forecasts(case, forecast):
         assert distance_from_delete_one(entry, many, options) < 8 / (60 * copies)
 
 
-@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("estimation", ["biased", "unbiased"])
 @pytest.mark.parametrize("kernel", ["exponential", "rbf"])
-def test_terms_of_classes_with_a_kernel(kernel, estimator):
+def test_terms_of_classes_with_a_kernel(kernel, estimation):
     root = np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [-0.2, 0.3, 2.0]])
     for n_classes in (2, 3):
         class_kernel = root[:n_classes, :n_classes] @ root[:n_classes, :n_classes].T
-        options = {"kernel": kernel, "estimator": estimator, "class_kernel": class_kernel}
+        options = {"kernel": kernel, "estimation": estimation, "class_kernel": class_kernel}
         entry, options = resolve_metric("squared_kernel_calibration_error", options)
         data = classes(n_classes)
         terms, value = entry.terms(data, **options), entry.compute(data, **options)

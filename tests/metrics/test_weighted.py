@@ -1,13 +1,19 @@
 """The weighted calibration error equals closed forms or other programs for every function class."""
 
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from time import sleep
+from types import SimpleNamespace
 
 import cvxpy
+import highspy
 import numpy as np
 import pytest
+from cvxpy.reductions.solvers.solving_chain import SolvingChain
 from oracles import kernel_value, normalised
 from problems import random_problem, two_columns
 from scipy.spatial.distance import pdist
@@ -25,6 +31,7 @@ from skcalib.function_classes import (
     TotalVariation,
 )
 from skcalib.metrics import (
+    _weighted,
     expected_calibration_error,
     smooth_calibration_error,
     squared_kernel_calibration_error,
@@ -199,7 +206,7 @@ def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
     label, proba, _ = random_case(1, n_classes)
     weight = np.random.default_rng(0).random(len(label))
     squared = squared_kernel_calibration_error(
-        label, proba, sample_weight=weight, labels=range(n_classes), estimator="biased"
+        label, proba, sample_weight=weight, labels=range(n_classes), estimation="biased"
     )
     expected = np.sqrt(squared / 2 if n_classes == 2 else squared)
     ball = RKHSBall("total-variation", "median")
@@ -309,15 +316,15 @@ def test_unbounded_classes_are_refused(function_class):
 
 
 def test_failures_of_the_solver_are_told(monkeypatch):
-    def fail(self, **options):
+    def fail(self, *args, **options):
         raise cvxpy.SolverError("out of memory")
 
     message = r"Lipschitz.* could not be solved \(status: "
     for status in ("optimal_inaccurate", "unbounded_inaccurate", "user_limit"):
-        monkeypatch.setattr(cvxpy.Problem, "status", status)
+        monkeypatch.setattr(SolvingChain, "invert", lambda *_, s=status: SimpleNamespace(status=s))
         with pytest.raises(RuntimeError, match=message + status):
             error(SMOOTH_PROGRAM, [0, 1], [0.2, 0.7])
-    monkeypatch.setattr(cvxpy.Problem, "solve", fail)
+    monkeypatch.setattr(SolvingChain, "solve_via_data", fail)
     with pytest.raises(RuntimeError, match=message + "out of memory"):
         error(SMOOTH_PROGRAM, [0, 1], [0.2, 0.7])
 
@@ -452,3 +459,14 @@ def test_the_solver_prints_nothing():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0.0\n"
+
+
+def test_the_standard_output_stays_where_it_is_in_threads(monkeypatch):
+    # HiGHS prints when it is first made, to nowhere; two threads must not take that for the output
+    make = highspy.Highs
+    monkeypatch.setattr("highspy.Highs", lambda: sleep(0.02) or make())
+    _weighted._silence_licence.cache_clear()
+    before = os.fstat(1)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: error(SMOOTH_PROGRAM, [0, 1], [0.2, 0.7]), range(2)))
+    assert os.fstat(1) == before

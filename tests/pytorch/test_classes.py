@@ -30,8 +30,8 @@ PAIRS = {
         {"calibration": "decision", "loss": np.array([[0.0, 1.0, 1.0], [0.3, 0.3, 0.4]])},
     ),
     "weighted": (
-        DistributionMatchingLoss(class_weight=[0.0, 1.0, 3.0], estimator="biased"),
-        {"class_kernel": np.diag([0.0, 1.0, 3.0]), "estimator": "biased"},
+        DistributionMatchingLoss(class_weight=[0.0, 1.0, 3.0], estimation="biased"),
+        {"class_kernel": np.diag([0.0, 1.0, 3.0]), "estimation": "biased"},
     ),
     "smooth": (
         Penalty("smooth", bandwidth=0.05),
@@ -143,7 +143,7 @@ SATURATED += [
     DistributionMatchingLoss("canonical", n_draws=2),
 ]
 SATURATED += [MODULES[name] for name in ("decision", "weighted", "smooth", "mmce", "soft")]
-SATURATED += [MODULES["conditional"], Penalty("conditional", estimator="unbiased")]
+SATURATED += [MODULES["conditional"], Penalty("conditional", estimation="unbiased")]
 SATURATED += [Penalty("kde"), Penalty("kde", order=2.0)]
 
 
@@ -210,7 +210,7 @@ def test_calibrated_models_have_expectation_0_in_small_batches(form, n_draws):
     weight = [1.0, 2.0, 3.0] if form == "canonical" else None
     options = {"loss": loss, "class_weight": weight, "n_draws": n_draws}
     unbiased = DistributionMatchingLoss(form, **options)
-    biased = DistributionMatchingLoss(form, estimator="biased", **options)
+    biased = DistributionMatchingLoss(form, estimation="biased", **options)
     mean, error = mean_over_batches(lambda g: unbiased(*calibrated(6, g)).item())
     assert abs(mean) < 4 * error
     mean, error = mean_over_batches(lambda g: biased(*calibrated(6, g)).item())

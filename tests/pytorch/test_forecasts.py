@@ -493,7 +493,7 @@ def test_calibrated_forecasts_have_expectation_0_in_small_batches(form, n_draws)
 
     unbiased = np.fromiter(values(fitted(form, n_draws=n_draws)), float)
     assert abs(unbiased.mean()) < 4 * unbiased.std() / np.sqrt(300)
-    biased = np.fromiter(values(fitted(form, n_draws=n_draws, estimator="biased")), float)
+    biased = np.fromiter(values(fitted(form, n_draws=n_draws, estimation="biased")), float)
     assert biased.mean() > 4 * biased.std() / np.sqrt(300)
 
 

@@ -1,11 +1,9 @@
 """The code of the guides that needs other packages runs, where these are installed."""
 
 import re
-from pathlib import Path
 
 import pytest
-
-GUIDES = Path(__file__).parents[2] / "docs" / "guide"
+from pages import read_page
 
 
 @pytest.mark.parametrize(
@@ -20,7 +18,7 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guide"
 def test_the_code_of_the_guide_runs(page, packages):
     for package in packages:
         pytest.importorskip(package)
-    text = (GUIDES / f"{page}.md").read_text(encoding="utf-8")
+    text = read_page(f"docs/guide/{page}.md")
     blocks = re.findall(r"```python\n(?!>>>)(.*?)```", text, flags=re.DOTALL)
     chosen = [block for block in blocks if ("jax" in block) == ("jax" in packages)]
     assert chosen

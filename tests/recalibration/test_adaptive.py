@@ -40,7 +40,7 @@ def sequence(kind, n, rng):
 def test_the_bound_holds_for_any_sequence(kind, rows):
     n, step = 420, 0.05
     rng = np.random.default_rng(0)
-    recalibrator = QuantileRecalibrator("intervals", step_size=step)
+    recalibrator = QuantileRecalibrator("interval", step_size=step)
     recalibrator.fit(grid(60), rng.normal(size=60))
     outcome, misses = sequence(kind, n, rng), []
     for start in range(0, n, rows):
@@ -58,7 +58,7 @@ def test_the_bound_holds_for_any_sequence(kind, rows):
 def test_a_loop_over_rows():
     rng = np.random.default_rng(1)
     y = rng.normal(size=150) * np.linspace(1, 3, 150)
-    recalibrator = QuantileRecalibrator("intervals", step_size=0.02).fit(grid(50), y[:50])
+    recalibrator = QuantileRecalibrator("interval", step_size=0.02).fit(grid(50), y[:50])
     scores, rate = list(np.abs(y[:50]) - 1.645), 0.1
     for value in y[50:]:
         rank = int(np.ceil(51 * (1 - rate) - 1e-9))
@@ -76,8 +76,8 @@ def test_intervals_cover_after_a_break():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         y = rng.normal(size=1200) * np.repeat([1.0, 2.0], [600, 600])
-        fixed = QuantileRecalibrator("intervals").fit(grid(200), y[:200])
-        adaptive = QuantileRecalibrator("intervals", step_size=0.02).fit(grid(200), y[:200])
+        fixed = QuantileRecalibrator("interval").fit(grid(200), y[:200])
+        adaptive = QuantileRecalibrator("interval", step_size=0.02).fit(grid(200), y[:200])
         for start in range(200, 1200, 10):
             for name, model in (("fixed", fixed), ("adaptive", adaptive)):
                 low, high = model.transform(grid(10)).interval(0.9)
@@ -91,13 +91,13 @@ def test_intervals_cover_after_a_break():
 
 def test_the_first_call_fits():
     y = np.random.default_rng(2).normal(size=40)
-    first = QuantileRecalibrator("intervals").partial_fit(grid(40), y)
-    expected = QuantileRecalibrator("intervals").fit(grid(40), y)
+    first = QuantileRecalibrator("interval").partial_fit(grid(40), y)
+    expected = QuantileRecalibrator("interval").fit(grid(40), y)
     np.testing.assert_array_equal(first.offsets_, expected.offsets_)
 
 
 def test_intervals_that_must_be_infinite_end_at_the_largest_score():
-    recalibrator = QuantileRecalibrator("intervals", step_size=0.2).fit(grid(20), np.zeros(20))
+    recalibrator = QuantileRecalibrator("interval", step_size=0.2).fit(grid(20), np.zeros(20))
     recalibrator.partial_fit(grid(3), [50.0, 99.0, -60.0])
     assert recalibrator.offsets_[-1] == np.inf
     with pytest.warns(UserWarning, match="would have to be infinite now.*last 20 scores"):
@@ -106,7 +106,7 @@ def test_intervals_that_must_be_infinite_end_at_the_largest_score():
 
 
 def test_intervals_that_must_be_empty_end_at_the_smallest_score():
-    recalibrator = QuantileRecalibrator("intervals", step_size=0.5).fit(grid(20), np.ones(20))
+    recalibrator = QuantileRecalibrator("interval", step_size=0.5).fit(grid(20), np.ones(20))
     recalibrator.partial_fit(grid(20), np.full(20, 0.7))  # inside, by 0.945
     assert recalibrator.offsets_[-1] == -np.inf
     low, high = recalibrator.transform(grid(1)).interval(0.9)
@@ -115,7 +115,10 @@ def test_intervals_that_must_be_empty_end_at_the_smallest_score():
 
 @pytest.mark.parametrize(
     ("method", "weight", "found"),
-    [("levels", None, "method='levels'"), ("intervals", np.arange(1, 41), "unequal weights")],
+    [
+        ("quantile", None, "level_type='quantile'"),
+        ("interval", np.arange(1, 41), "unequal weights"),
+    ],
 )
 def test_what_does_not_follow_a_series(method, weight, found):
     y = np.random.default_rng(2).normal(size=40)
@@ -128,9 +131,9 @@ def test_each_horizon_follows_its_own_series():
     rng = np.random.default_rng(3)
     horizon = np.arange(90) % 3
     y = rng.normal(size=90) * (1 + horizon)
-    plain = QuantileRecalibrator("intervals", step_size=0.02)
+    plain = QuantileRecalibrator("interval", step_size=0.02)
     fitted = SubgroupRecalibrator(plain).partial_fit(grid(90), y, by=horizon)
-    alone = {k: QuantileRecalibrator("intervals", step_size=0.02) for k in (0, 1, 2, "all")}
+    alone = {k: QuantileRecalibrator("interval", step_size=0.02) for k in (0, 1, 2, "all")}
     rows_of = {k: horizon == k for k in range(3)} | {"all": np.full(90, True)}
     for k, rows in rows_of.items():
         alone[k].fit(grid(rows.sum()), y[rows])
@@ -151,11 +154,11 @@ def test_each_horizon_follows_its_own_series():
 
 
 def test_subgroups_follow_a_series_only_if_their_recalibrator_does():
-    assert hasattr(SubgroupRecalibrator(QuantileRecalibrator("intervals")), "partial_fit")
+    assert hasattr(SubgroupRecalibrator(QuantileRecalibrator("interval")), "partial_fit")
     for recalibrator in (None, AutoRecalibrator(), PITRecalibrator()):
         assert not hasattr(SubgroupRecalibrator(recalibrator), "partial_fit")
     y, by = np.random.default_rng(2).normal(size=80), np.arange(80) % 2
-    shared = SubgroupRecalibrator(QuantileRecalibrator("intervals"), prior_weight=3)
+    shared = SubgroupRecalibrator(QuantileRecalibrator("interval"), prior_weight=3)
     shared.fit(grid(80), y, by=by)
     with pytest.raises(ValueError, match=r"found.*unequal weights"):
         shared.partial_fit(grid(2), [0.0, 9.0], by=[0, 1])

@@ -22,7 +22,7 @@ from skcalib.recalibration._registry import (
 FORECAST_CASES = FORECAST_RECALIBRATORS | {
     "affine regression": NonhomogeneousRegressionRecalibrator(spread="affine"),
     "regression without a prior": NonhomogeneousRegressionRecalibrator(prior_weight=0),
-    "intervals": QuantileRecalibrator("intervals"),
+    "intervals": QuantileRecalibrator("interval"),
 }
 SPREADS = {
     "hardly vary": lambda rng, n: 1 + 0.01 * rng.random(n),

@@ -16,13 +16,13 @@ GRID = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 FORECAST = QuantileForecast(CENTRE[:, None] + [-1.0, -0.5, 0.0, 0.6, 1.0], GRID)
 
 
-def left_out(method, forecast, y):
+def left_out(level_type, forecast, y):
     """For each sample the quantiles that the others make of its forecast."""
     n = len(y)
     quantiles = []
     for i in range(n):
         rest = np.delete(np.arange(n), i)
-        fitted = QuantileRecalibrator(method).fit(forecast[rest], y[rest])
+        fitted = QuantileRecalibrator(level_type).fit(forecast[rest], y[rest])
         quantiles.append(fitted.transform(forecast[[i]]).values[0])
     return np.array(quantiles)
 
@@ -33,7 +33,7 @@ def test_coverage_of_exchangeable_samples_is_exact(n):
     forecast, y = FORECAST[:n], Y[:n]
     levels = np.array([0.15, 0.5, 0.85])
     wide = QuantileForecast(forecast.values[:, [0, 2, 4]], levels)
-    below = (y[:, None] <= left_out("levels", wide, y)).mean(axis=0)
+    below = (y[:, None] <= left_out("quantile", wide, y)).mean(axis=0)
     low, *rest = (round(n * level, 9) for level in levels)
     expected = [math.floor(low) / n, *(math.ceil(rank) / n for rank in rest)]
     np.testing.assert_allclose(below, expected)
@@ -42,7 +42,7 @@ def test_coverage_of_exchangeable_samples_is_exact(n):
     assert (below[1:] <= levels[1:] + 1 / n).all()
     assert below[2] - below[0] >= 0.7  # so a central interval covers what it says
 
-    moved = left_out("intervals", wide, y)
+    moved = left_out("interval", wide, y)
     inside = np.mean((y >= moved[:, 0]) & (y <= moved[:, 2]))
     assert inside == pytest.approx(math.ceil(round(n * 0.7, 9)) / n)
 
@@ -54,7 +54,7 @@ def test_running_extremes_keep_the_bounds():
     values = np.sort(generator.normal(size=(n, 4)) * 5, axis=1)
     y = generator.normal(size=n)
     forecast = QuantileForecast(values, levels)
-    below = (y[:, None] <= left_out("levels", forecast, y)).mean(axis=0)
+    below = (y[:, None] <= left_out("quantile", forecast, y)).mean(axis=0)
     assert (below[:2] <= levels[:2] + 1e-12).all()
     assert (below[2:] >= levels[2:] - 1e-12).all()
     fitted = QuantileRecalibrator().fit(forecast, y)
@@ -76,7 +76,7 @@ def test_offsets_by_hand():
     levels = QuantileRecalibrator().fit(forecast, y)
     # ranks ⌊5 · 0.2⌋ = 1, ⌈2.5⌉ = 3 and 4 of −1, 2, 3, 5
     np.testing.assert_array_equal(levels.offsets_, [-1, 3, 5])
-    intervals = QuantileRecalibrator("intervals").fit(forecast, y)
+    intervals = QuantileRecalibrator("interval").fit(forecast, y)
     # the score of (0.2, 0.8) is |y|, and the rank ⌈5 · 0.6⌉ = 3 of 1, 2, 3, 5
     np.testing.assert_array_equal(intervals.offsets_, [-3, 0, 3])
 
@@ -94,7 +94,7 @@ def test_moved_intervals_are_nested():
     values = np.sort(generator.normal(size=(60, 6)) * [3, 3, 3, 3, 3, 3], axis=1)
     y = 0.2 * generator.normal(size=60)
     forecast = QuantileForecast(values, levels)
-    fitted = QuantileRecalibrator("intervals").fit(forecast, y)
+    fitted = QuantileRecalibrator("interval").fit(forecast, y)
     new = fitted.transform(forecast).values
     moved = values + fitted.offsets_
     assert (new[:, :3] <= moved[:, :3]).all()
@@ -125,7 +125,7 @@ def test_bad_input():
         QuantileRecalibrator().fit(low[:8], Y[:8])
     skew = QuantileForecast(FORECAST.values, [0.1, 0.3, 0.5, 0.7, 0.95])
     with pytest.raises(ValueError, match="levels must lie symmetrically about 1/2"):
-        QuantileRecalibrator("intervals").fit(skew, Y)
+        QuantileRecalibrator("interval").fit(skew, Y)
     fitted = QuantileRecalibrator().fit(FORECAST, Y)
     with pytest.raises(ValueError, match="X must have the levels that it had at fit"):
         fitted.transform(skew)

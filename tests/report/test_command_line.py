@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+import tracemalloc
 import warnings
 from functools import partial
 from pathlib import Path
@@ -16,12 +17,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from pages import read_page
 from problems import random_problem
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import skcalib
 from skcalib.__main__ import main as program
+from skcalib._cli import tables
 from skcalib._cli.columns import load_columns
 from skcalib._cli.command_line import RECALIBRATORS_BY_METHOD, _make_parser, run_command
 from skcalib._cli.demo import Outcome, _format_summary
@@ -279,7 +282,7 @@ def test_the_program_goes_by_the_name_it_was_called_by(monkeypatch, capsys):
 
 
 def test_the_console_script_is_the_command_line():
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    project = tomllib.loads(read_page("pyproject.toml"))
     module, name = project["project"]["scripts"]["skcalib"].split(":")
     assert getattr(importlib.import_module(module), name) is program
 
@@ -830,6 +833,8 @@ def test_progress_on_a_terminal(table, capsys, monkeypatch):
 
 @pytest.fixture
 def arrow():
+    pytest.importorskip("pyarrow.feather")
+    pytest.importorskip("pyarrow.parquet")
     return pytest.importorskip("pyarrow")
 
 
@@ -913,6 +918,58 @@ def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
     Path(path).write_bytes(Path(path).read_bytes()[:50])
     status, _, err = run(capsys, "report", path, "--label", "y", "--proba", "p")
     assert (status, "is not a sound Parquet, Arrow or JSON Lines file" in err) == (2, True)
+
+
+ZSTD = b"\x28\xb5\x2f\xfd"  # before what is compressed
+
+
+# a few bytes may stand for any number of rows; those of the last two formats do not
+@pytest.mark.parametrize("kind", ["parquet", "feather", "json", "csv"])
+def test_rows_are_counted_before_they_are_decoded(kind, arrow, tmp_path, capsys):
+    path, n = tmp_path / "table", 10**5
+    if kind in ("parquet", "feather"):
+        codes = np.repeat(np.array([0, 1], np.int8), n // 2)
+        column = arrow.DictionaryArray.from_arrays(codes, ["0", "1"])
+        table = arrow.table({"y": column, "p": arrow.array(codes / 2)})
+        write = {"parquet": arrow.parquet.write_table, "feather": arrow.feather.write_feather}
+        write[kind](table, str(path), compression="zstd")
+        content = path.read_bytes()
+        assert len(content) < 10_000
+        path.write_bytes(content.replace(ZSTD, bytes(4)))  # what is decoded is unsound
+    else:
+        n = 100
+        line, head = ("1,0.5\n", "y,p\n") if kind == "csv" else ('{"y": 1, "p": 0.5}\n', "")
+        path.write_text(head + n * line)
+    arguments = ["report", str(path), "--label", "y", "--proba", "p", "--max-rows"]
+    if kind in ("parquet", "feather"):
+        assert "is not a sound Parquet, Arrow" in run(capsys, *arguments, str(n))[2]
+    status, _, err = run(capsys, *arguments, str(n - 1))
+    assert status == 2
+    assert f"must have at most {n - 1:,} rows; found {n:,} or more" in err
+    assert "pass a larger --max-rows" in err
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_memory_is_some_times_that_of_the_columns(kind, arrow, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MAX_BLOCK_ROWS", 2**9)
+    n = 2**13
+    codes = arrow.array(np.repeat(np.array([0, 1], np.int8), n // 2))
+    label = arrow.DictionaryArray.from_arrays(codes, ["0", "1" * 1000])
+    path = str(tmp_path / "table")
+    table = arrow.table({"y": label, "p": np.linspace(0, 1, n), "other": label})
+    {"parquet": arrow.parquet.write_table, "feather": arrow.feather.write_feather}[kind](
+        table, path
+    )
+    columns = [("y", tables.LABEL), ("p", tables.PROBABILITY)]
+    options = SimpleNamespace(keeps_rows=False, drop_missing=False, decimal=".", max_rows=n)
+    tables.load_table(path, columns, options)  # loads modules
+    tracemalloc.start()
+    loaded = tables.load_table(path, columns, options)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert loaded.columns["y", tables.LABEL][-1] == "1" * 1000
+    np.testing.assert_array_equal(loaded.columns["p", tables.PROBABILITY], np.linspace(0, 1, n))
+    assert peak < 80 * n  # bytes, of two columns
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn
 from matplotlib.figure import Figure
+from pages import read_page
 from scipy import stats
 from scipy.stats import cauchy
 from sklearn.datasets import load_diabetes
@@ -412,7 +412,7 @@ def test_readme_shows_lines_of_the_report(monkeypatch):
     regressor = GaussianProcessRegressor(alpha=0.5, normalize_y=True).fit(X_train, y_train)
     forecast = regressor.predict(X_test, return_std=True)
     report = str(calibration_report(y_test, forecast, random_state=0))
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    readme = read_page("README.md")
     (shown,) = re.findall(r"```text\n(Calibration of \d+ forecasts\n.*?)```", readme, re.DOTALL)
     for line in shown.replace("...\n", "").rstrip("\n").split("\n"):
         assert line in report.split("\n"), line

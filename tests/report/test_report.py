@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from html.parser import HTMLParser
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from oracles import brier_score
+from pages import read_page
 from problems import random_problem, two_columns
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer
@@ -587,7 +587,7 @@ def test_readme_shows_the_report():
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
     proba = GaussianNB().fit(X_train, y_train).predict_proba(X_test)
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    readme = read_page("README.md")
     report = f"{calibration_report(y_test, proba, random_state=0)}\n"
     (shown,) = re.findall(r"```text\n(Calibration of \d+ predictions.*?)```", readme, re.DOTALL)
     pattern = r"(.*\n)+".join(re.escape(part) for part in shown.split("...\n"))

@@ -29,7 +29,7 @@ def by_loops(data, labels, error):
     m = options["class_kernel"]
     terms = kernel * (residual @ (np.eye(len(matrix.T)) if m is None else m) @ residual.T)
     terms *= np.outer(weight, weight)
-    if options["estimator"] == "biased":
+    if options["estimation"] == "biased":
         return terms.sum()
     np.fill_diagonal(terms, 0.0)
     return terms.sum() / (1 - weight @ weight)
@@ -37,9 +37,9 @@ def by_loops(data, labels, error):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("estimation", ["biased", "unbiased"])
 @pytest.mark.parametrize("with_class_kernel", [False, True])
-def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kernel, monkeypatch):
+def test_sums_by_class_equal_loops(n_classes, kernel, estimation, with_class_kernel, monkeypatch):
     monkeypatch.setattr("skcalib._statistics.fourier_error._SINGLE_BLOCK_SIZE", 7)  # several blocks
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 40, n_classes)
@@ -48,7 +48,7 @@ def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kern
     error = FourierKernelError(
         data,
         kernel=kernel,
-        estimator=estimator,
+        estimation=estimation,
         n_components=6,
         seed=1,
         class_kernel=root @ root.T if with_class_kernel else None,
@@ -73,7 +73,7 @@ def test_signs_multiply_residuals():
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 30, 3)
     data = check_predictions(label, proba)
-    error = FourierKernelError(data, n_components=5, estimator="biased")
+    error = FourierKernelError(data, n_components=5, estimation="biased")
     features = error.waves(np.arange(30)).astype(float) * error.largest
     residual = (label[:, None] == np.arange(3)) - data.matrix
     signs = rng.choice([-1.0, 1.0], size=(4, 30))
@@ -93,7 +93,7 @@ def test_mean_over_frequencies_is_the_exact_error(kernel):
     ]
     assert np.mean(drawn) == pytest.approx(exact, abs=4 * np.std(drawn) / np.sqrt(60))
     assert np.std(drawn) < 0.1 * squared_kernel_calibration_error(
-        label, proba, kernel=kernel, estimator="biased"
+        label, proba, kernel=kernel, estimation="biased"
     )
 
 
@@ -163,7 +163,7 @@ def test_omnibus_takes_random_features_where_pairs_would_take_long(monkeypatch):
     ("options", "message"),
     [
         ({"kernel": lambda s, t: s @ t.T}, "needs a named kernel"),
-        ({"estimator": "linear"}, "'unbiased' and 'biased'; found 'linear'"),
+        ({"estimation": "linear"}, "'unbiased' and 'biased'; found 'linear'"),
         ({"n_components": 0}, "'n_components'"),
     ],
 )

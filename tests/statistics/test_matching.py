@@ -65,9 +65,9 @@ def calibration(form):
 def test_batches_equal_the_metric_of_each_draw(kind, kernel):
     for form in FORMS if kernel == "rbf" else ("distribution", "quantile"):
         data = data_of(kind, form)
-        for estimator in ("unbiased", "biased") if kernel == "rbf" else ("unbiased",):
+        for estimation in ("unbiased", "biased") if kernel == "rbf" else ("unbiased",):
             error = matching_error(
-                data, calibration=calibration(form), kernel=kernel, estimator=estimator
+                data, calibration=calibration(form), kernel=kernel, estimation=estimation
             )
             drawn = data.simulate_outcomes(np.random.default_rng(0), 2)
             expected = []
@@ -81,7 +81,7 @@ def test_batches_equal_the_metric_of_each_draw(kind, kernel):
                         sample_weight=WEIGHT,
                         calibration=calibration(form),
                         kernel=kernel,
-                        estimator=estimator,
+                        estimation=estimation,
                         **FORMS[form],
                     )
                 )
@@ -187,7 +187,7 @@ def test_the_mean_of_the_biased_error_under_calibration(kernel, n_nodes, toleran
     data = check_forecasts([0.0, 0.0], (mean, std), sample_weight=[1, 3])
     node, share = np.polynomial.hermite_e.hermegauss(n_nodes)
     bandwidth = 0.8 if kernel == "rbf" else "median"
-    error = MatchingError(data, kernel=kernel, bandwidth=bandwidth, estimator="biased")
+    error = MatchingError(data, kernel=kernel, bandwidth=bandwidth, estimation="biased")
     outcomes = mean + std * np.array(list(itertools.product(node, node)))
     weight = np.outer(share, share).ravel() / share.sum() ** 2
     own = 0.8 / np.sqrt(0.64 + 2 * std**2) if kernel == "rbf" else -2 * std / np.sqrt(np.pi)
@@ -236,7 +236,7 @@ def test_far_outcomes_and_equal_samples_are_no_trouble():
         for form in ("distribution", "quantile", "threshold", "marginal"):
             value = distribution_matching_error(np.full(4, y), forecast, calibration=form)
             assert np.isfinite(value)
-    alone = {"calibration": "group", "given": [0, 1], "estimator": "biased"}
+    alone = {"calibration": "group", "given": [0, 1], "estimation": "biased"}
     assert distribution_matching_error([0, 1], FORECASTS["normal"][:2], **alone) > 0
 
 

@@ -145,9 +145,9 @@ def literal_terms(case, kind):
     return terms
 
 
-def average(terms, estimator):
+def average(terms, estimation):
     weight = WEIGHT / WEIGHT.sum()
-    pairs = np.outer(weight, weight) * (1 if estimator == "biased" else 1 - np.eye(N))
+    pairs = np.outer(weight, weight) * (1 if estimation == "biased" else 1 - np.eye(N))
     return np.sum(pairs * terms) / pairs.sum()
 
 
@@ -156,19 +156,19 @@ def average(terms, estimator):
 def test_errors_equal_loops(kind, case):  # up to half a second: nodes on all pieces of a loss
     terms = literal_terms(case, kind)
     near = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / (2 * 0.9**2))
-    for estimator, options, gram in (
+    for estimation, options, gram in (
         ("biased", {"calibration": "marginal"}, 1.0),
         ("unbiased", {"calibration": "individual", "given": X, "given_bandwidth": 0.9}, near),
     ):
-        options = CASES[case] | options | {"sample_weight": WEIGHT, "estimator": estimator}
+        options = CASES[case] | options | {"sample_weight": WEIGHT, "estimation": estimation}
         actual = distribution_matching_error(Y, FORECASTS[kind], **options)
-        expected = average(terms * gram, estimator)
+        expected = average(terms * gram, estimation)
         np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
 
 
 def biased(y, forecast, **options):
     return distribution_matching_error(
-        y, forecast, **{"calibration": "marginal", "estimator": "biased"} | options
+        y, forecast, **{"calibration": "marginal", "estimation": "biased"} | options
     )
 
 
@@ -342,8 +342,8 @@ def test_laws_are_known_where_they_should_be():
     for kernel in ("moments", "thresholds"):
         test = CalibrationTest(kernel=kernel, method="asymptotic", n_resamples=99, random_state=0)
         assert test.fit(forecast, y).p_value_ == 0.01
-    bounded = CalibrationTest(kernel="thresholds", method="distribution-free", estimator="biased")
-    value = distribution_matching_error(y, forecast, kernel="thresholds", estimator="biased")
+    bounded = CalibrationTest(kernel="thresholds", method="distribution-free", estimation="biased")
+    value = distribution_matching_error(y, forecast, kernel="thresholds", estimation="biased")
     expected = np.exp(-((np.sqrt(60 * value) - 1) ** 2) / 2)
     np.testing.assert_allclose(bounded.fit(forecast, y).p_value_, expected)
     with pytest.raises(ValueError, match=r"needs a named kernel.*'moments'"):
@@ -390,8 +390,8 @@ LABEL = np.array([0, 2, 1, 1, 2])
 TABLE = np.array([[0, 1, 4], [2, 0, 1]])  # actions × classes
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
-def test_losses_of_classes_equal_loops(estimator):
+@pytest.mark.parametrize("estimation", ["unbiased", "biased"])
+def test_losses_of_classes_equal_loops(estimation):
     residual = np.eye(3)[LABEL] - PROBA
     other = 1 - np.eye(3)  # "zero-one"
     terms = residual @ (TABLE.T @ TABLE + other @ other) @ residual.T / 2
@@ -413,9 +413,9 @@ def test_losses_of_classes_equal_loops(estimator):
     ):
         actual = distribution_matching_error(
             LABEL, PROBA, kernel="loss", loss=[TABLE, "zero-one"], calibration=form,
-            sample_weight=WEIGHT, estimator=estimator, **options,
+            sample_weight=WEIGHT, estimation=estimation, **options,
         )  # fmt: skip
-        np.testing.assert_allclose(actual, average(terms * gram, estimator), rtol=1e-10)
+        np.testing.assert_allclose(actual, average(terms * gram, estimation), rtol=1e-10)
 
 
 def test_losses_of_classes_are_the_squared_decision_calibration_error():
@@ -438,7 +438,7 @@ def test_the_standard_deviation_of_losses_of_classes():
     options = {"kernel": "loss", "loss": TABLE, "calibration": "marginal", "labels": [0, 1, 2]}
     raw = distribution_matching_error(label, proba, **options)
     deviation = raw / distribution_matching_error(
-        label, proba, estimator="standardized", random_state=0, **options
+        label, proba, estimation="standardized", random_state=0, **options
     )
     variance = 0.0
     for drawn in itertools.product(range(3), repeat=3):
@@ -503,7 +503,7 @@ def test_bad_input_with_other_data():
 
 
 def test_far_numbers_are_right_or_refused():
-    far = {"estimator": "standardized", "random_state": 0}
+    far = {"estimation": "standardized", "random_state": 0}
     moments = partial(biased, kernel="moments")
     unit = 1e34
     expected = unit**4 * np.mean(Y**2 - MEAN**2 - STD**2) ** 2  # next to which the mean is nothing

@@ -49,11 +49,11 @@ def test_p_value_is_that_of_all_numbers_of_events():
     [
         ("omnibus", {}),
         ("skce", {}),
-        ("skce", {"bandwidth": 0.3, "kernel": "exponential", "estimator": "biased"}),
+        ("skce", {"bandwidth": 0.3, "kernel": "exponential", "estimation": "biased"}),
         ("log_loss", {}),
         ("brier_score_loss", {}),
         ("smooth_calibration_error", {}),
-        ("expected_calibration_error", {"metric_params": {"debias": True, "norm": "l2"}}),
+        ("expected_calibration_error", {"metric_params": {"estimation": "debiased", "norm": "l2"}}),
         ("kernel_calibration_error", {}),
         ("kernel_calibration_error", {"bandwidth": 0.3}),
         ("squared_kernel_calibration_error", {"metric_params": {"class_kernel": [[2, 0], [0, 1]]}}),

@@ -205,7 +205,7 @@ def test_tables_of_another_version_are_refused(monkeypatch):
     monkeypatch.setattr("skcalib.streaming._arrow._FORMAT_VERSION", 3)
     table = CalibrationState().update(**GOOD).to_arrow()
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="found version 3 of it"):
+    with pytest.raises(ValueError, match="version must be 2, found 3"):
         CalibrationState.from_arrow(table)
 
 
@@ -270,11 +270,11 @@ def test_refused_tests(state, options, message):
     "options",
     [
         {"method": "asymptotic"},
-        {"statistic": "skce", "estimator": "linear"},
+        {"statistic": "skce", "estimation": "linear"},
         {"statistic": "skce", "kernel": "rbf"},
         {"statistic": lambda y_true, y_proba: 0.0},
         {"statistic": "quantile_calibration_error"},
-        {"statistic": "squared_kernel_calibration_error", "estimator": "block"},
+        {"statistic": "squared_kernel_calibration_error", "estimation": "block"},
         {
             "statistic": "expected_calibration_error",
             "metric_params": {"strategy": "median-variance"},
@@ -293,7 +293,7 @@ def test_statistics_that_need_rows_are_refused(options):
         ("calibration_slope", {}, "metric must be one of"),
         ("smooth_calibration_error", {"sample_weight": [1]}, "which the state holds"),
         ("smooth_calibration_error", {"labels": [1, 0]}, "which the state holds"),
-        ("squared_kernel_calibration_error", {"estimator": "linear"}, "samples have no order"),
+        ("squared_kernel_calibration_error", {"estimation": "linear"}, "samples have no order"),
         ("expected_calibration_error", {"strategy": "median-variance"}, "strategy must be"),
     ],
 )
@@ -309,7 +309,7 @@ def test_refused_measures(metric, params, message):
 def test_refused_measures_of_several_classes():
     state = CalibrationState().update(*classes_on_grid(20))
     for params, message in [
-        ({"estimator": "block"}, "samples have no order"),
+        ({"estimation": "block"}, "samples have no order"),
         ({"bandwidth": 0.3}, "is that of the random features whose sums"),
         ({"kernel": "rbf"}, "is that of the random features whose sums"),
         ({"class_kernel": np.eye(4).tolist()}, "is that of the random features whose sums"),
@@ -336,7 +336,7 @@ def test_pairs_of_several_classes_are_needed(weight, message):
     state = CalibrationState([0, 1, 2]).update([1, 2], [[0.2, 0.5, 0.3]] * 2, weight)
     with pytest.raises(ValueError, match=message):
         state.evaluate("squared_kernel_calibration_error")
-    state.evaluate("squared_kernel_calibration_error", estimator="biased")
+    state.evaluate("squared_kernel_calibration_error", estimation="biased")
 
 
 @pytest.mark.parametrize("n_samples", [0, -1, 2.0, "all"])

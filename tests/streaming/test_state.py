@@ -2,7 +2,7 @@ import json
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial
 from inspect import signature
 from itertools import product
@@ -15,22 +15,23 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
+from skcalib.lenses import Multilabel
 from skcalib.metrics._registry import metrics_of_counts
 from skcalib.streaming import CalibrationState
 
 # Everything of KNOWN, and its variants that depend on how many samples stand behind a weight.
 MEASURES = [
     *((name, {}) for name in metrics_of_counts()),
-    ("expected_calibration_error", {"debias": True, "norm": "l2"}),
+    ("expected_calibration_error", {"estimation": "debiased", "norm": "l2"}),
     ("expected_calibration_error", {"distance": "sqeuclidean", "norm": "max"}),
     ("expected_calibration_error", {"norm": "max", "n_bins": 7, "strategy": "quantile"}),
     ("interval_calibration_error", {"method": "surrogate", "random_state": 0}),
     ("laplace_kernel_calibration_error", {"method": "subsample", "random_state": 0, "n_draws": 9}),
     ("lower_distance_to_calibration", {"tol": 1e-3}),
     ("laplace_kernel_calibration_error", {"bandwidth": 0.2, "squared": True}),
-    ("cumulative_calibration_error", {"kind": "range"}),
+    ("cumulative_calibration_error", {"norm": "range"}),
     ("kernel_calibration_error", {"kernel": "exponential", "bandwidth": 0.3}),
-    ("squared_kernel_calibration_error", {"estimator": "biased"}),
+    ("squared_kernel_calibration_error", {"estimation": "biased"}),
     ("squared_kernel_calibration_error", {"kernel": "rbf", "bandwidth": 0.5}),
     ("squared_kernel_calibration_error", {"kernel": "laplacian", "class_kernel": None}),
 ]
@@ -139,7 +140,7 @@ def test_measures_of_other_packages_get_arrays(metric):
         (brier_score_loss, {}, 0.95),
         (partial(metrics.smooth_calibration_error, n_jobs=1), {}, 0.45),
         ("laplace_kernel_calibration_error", {"squared": True}, 0.4),
-        ("squared_kernel_calibration_error", {"bandwidth": 1.0, "estimator": "biased"}, 0.4),
+        ("squared_kernel_calibration_error", {"bandwidth": 1.0, "estimation": "biased"}, 0.4),
     ],
 )
 def test_bounds_are_reached_but_not_exceeded(metric, params, share):
@@ -199,9 +200,9 @@ def test_classes_that_are_left_out_have_no_part_in_the_bound():
     with pytest.warns(UndefinedMetricWarning, match="leaves out the class"):
         exact = metrics.squared_kernel_calibration_error(label, proba, **params)
     assert 0 < abs(value - exact) <= bound < 0.05
-    biased = state.evaluate(name, **params, estimator="biased", average=None)
+    biased = state.evaluate(name, **params, estimation="biased", average=None)
     exact = metrics.squared_kernel_calibration_error(
-        label, proba, **params, estimator="biased", average=None
+        label, proba, **params, estimation="biased", average=None
     )
     assert (abs(biased.value - exact) <= biased.bound).all()
 
@@ -277,7 +278,7 @@ def test_samples_at_one_point_are_pairs():
 @pytest.mark.parametrize("n", range(3, 30))
 def test_a_single_sample_in_a_bin_is_no_pair(n):
     label, proba = np.r_[np.arange(n) % 2, 0], np.r_[np.full(n, 0.31), 0.95]
-    metric, params = metrics.expected_calibration_error, {"norm": "l2", "debias": True}
+    metric, params = metrics.expected_calibration_error, {"norm": "l2", "estimation": "debiased"}
     value = CalibrationState().update(label, proba).evaluate(metric, **params).value
     assert_allclose(value, metric(label, proba, **params), rtol=1e-12, atol=1e-15)
 
@@ -291,9 +292,9 @@ def test_pairs_without_weight_are_refused():
     with pytest.raises(ValueError, match="found one sample with almost all weight"):
         state.evaluate(name)
     exact = metrics.squared_kernel_calibration_error(
-        label, proba, sample_weight=weight, estimator="biased"
+        label, proba, sample_weight=weight, estimation="biased"
     )
-    assert_allclose(state.evaluate(name, estimator="biased").value, exact, rtol=1e-12)
+    assert_allclose(state.evaluate(name, estimation="biased").value, exact, rtol=1e-12)
 
 
 def test_merged_weights():
@@ -430,12 +431,12 @@ def test_fourier_sums_are_close_to_the_kernel(kernel):
     label, proba = classes_on_grid(200)
     params = {"kernel": kernel, "bandwidth": 0.7}
     state = CalibrationState(n_components=4000, **params).update(label, proba)
-    for estimator in ("biased", "unbiased"):
+    for estimation in ("biased", "unbiased"):
         metric = metrics.squared_kernel_calibration_error
-        exact = metric(label, proba, estimator=estimator, **params)
-        assert abs(state.evaluate(metric, estimator=estimator).value - exact) < 0.004
+        exact = metric(label, proba, estimation=estimation, **params)
+        assert abs(state.evaluate(metric, estimation=estimation).value - exact) < 0.004
     root = state.evaluate("kernel_calibration_error").value
-    biased = state.evaluate("squared_kernel_calibration_error", estimator="biased").value
+    biased = state.evaluate("squared_kernel_calibration_error", estimation="biased").value
     assert_allclose(root**2, biased, rtol=1e-12)
 
 
@@ -505,6 +506,21 @@ def test_metadata_are_json():
     metadata = json.loads(table.schema.metadata[b"skcalib.CalibrationState"])
     assert metadata["version"] == 2
     assert metadata["states"][0]["options"]["decimals"] == 4
+
+
+def test_no_attribute_hands_out_an_array_that_can_be_written():
+    labels = np.array([0, 1, 2])
+    state = CalibrationState(labels).update([0, 1, 2], np.eye(3), by=["a", "b", "b"])
+    labels[0] = 7  # which is the caller's
+    states = [state, state.confidence(), *state.classwise().values(), *state.top_label().values()]
+    states += [CalibrationState().merge(state), *state.subgroups.values(), copy(state)]
+    states += [CalibrationState(multi_class=Multilabel()).update([[0, 1], [1, 1]], np.eye(2))]
+    states += [pickle.loads(pickle.dumps(state)), CalibrationState.from_arrow(state.to_arrow())]
+    for each in states:
+        values = [getattr(each, name) for name in dir(each) if not name.startswith("_")]
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        assert [array.flags.writeable for array in arrays] == [False]
+    assert state.classes.tolist() == [0, 1, 2]
 
 
 # Counts

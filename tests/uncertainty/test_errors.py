@@ -161,7 +161,7 @@ def test_a_calibrated_model_may_have_no_error(name):
         assert wrong.low > 0.02
 
 
-DEBIASED = {"norm": "l2", "debias": True}
+DEBIASED = {"norm": "l2", "estimation": "debiased"}
 
 
 def test_a_clipped_root_varies():

@@ -29,7 +29,7 @@ CONSTANTS = {
     # a grid of width 0.15 has at most 8 intervals that meet [0, 1]
     "grid": (INTERVAL, GRID | {"width": 0.15}, 2, np.sqrt(8), 0),
     "cumulative": (CUMULATIVE, {}, 2, TWO_SIDED + 2 * ONE_SIDED, 0),
-    "cumulative, range": (CUMULATIVE, {"kind": "range"}, 2, 4 * ONE_SIDED, 0),
+    "cumulative, range": (CUMULATIVE, {"norm": "range"}, 2, 4 * ONE_SIDED, 0),
 }
 CASES = {key: row[:2] for key, row in CONSTANTS.items()} | {
     "surrogate": (INTERVAL, SURROGATE),
@@ -153,7 +153,7 @@ def test_radius_of_the_mean_over_classes_covers():
         (KERNEL, {}, "bandwidth must be a number"),
         (KERNEL, {"kernel": abs, "bandwidth": 1.0}, "kernel must be 'exp"),
         (LOWER, {"tol": -3}, "The 'tol' parameter"),
-        (CUMULATIVE, {"kind": "foo"}, "The 'kind' parameter"),
+        (CUMULATIVE, {"norm": "foo"}, "The 'norm' parameter"),
         (SMOOTH, {"multi_class": "top-label"}, "multi_class must be"),
         (SMOOTH, {"average": None}, "average must be"),
         (SMOOTH, {"multi_class": "classwise", "average": "weighted"}, "average must be"),

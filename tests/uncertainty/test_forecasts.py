@@ -118,7 +118,7 @@ def test_comparison_of_losses_has_paired_differences(forecast):
 def test_debiased_errors_of_forecasts_vary_where_they_are_clipped(name, params):
     forecast, y, X = problem(60)
     given = X if name.startswith("local") else None
-    params = params | {"debias": True}
+    params = params | {"estimation": "debiased"}
     interval = confidence_interval(name, y, forecast, given=given, metric_params=params, **FAST)
     assert interval.estimate == interval.low == 0
     assert interval.high > 0.02
@@ -128,7 +128,7 @@ def test_difference_of_clipped_roots_varies():
     rng = np.random.default_rng(0)
     y, std = rng.normal(0.05, size=300), np.ones(300)
     a, b = ((np.full(300, mean), std) for mean in (0.0, 0.01))
-    params = {"norm": "l2", "debias": True}
+    params = {"norm": "l2", "estimation": "debiased"}
     result = compare_models("quantile_calibration_error", y, a, b, metric_params=params, **FAST)
     assert result.estimate_a == result.estimate_b == result.difference == 0
     assert result.low < -0.002 < 0.002 < result.high

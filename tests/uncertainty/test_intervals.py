@@ -171,7 +171,7 @@ def test_results_are_frozen_and_short():
 @pytest.mark.parametrize(
     ("changed", "match"),
     [
-        ({"metric": "brier_score_loss"}, "metric must be one of"),
+        ({"metric": "brier_score"}, "Did you mean .brier_score_loss."),
         ({"metric": 3}, "'metric' parameter"),
         ({"confidence_level": 0.0}, "'confidence_level' parameter"),
         ({"confidence_level": 1.0}, "'confidence_level' parameter"),

@@ -72,7 +72,9 @@ def skcalib_calls():
         "ece_left_open": reflect,
         "rms_error_right_open": of_two(m.expected_calibration_error, norm="l2"),
         "max_error_right_open": of_two(m.expected_calibration_error, norm="max"),
-        "debiased_rms_error": of_two(m.expected_calibration_error, norm="l2", debias=True),
+        "debiased_rms_error": of_two(
+            m.expected_calibration_error, norm="l2", estimation="debiased"
+        ),
         "ece_equal_mass": of_two(m.expected_calibration_error, strategy="quantile"),
         "level_set_ece": of_two(m.level_set_calibration_error),
         "upper_distance": of_two(m.upper_distance_to_calibration),
@@ -84,7 +86,7 @@ def skcalib_calls():
         ),
         "smooth_ece": of_two(m.smooth_expected_calibration_error),
         "cumulative_max": of_two(m.cumulative_calibration_error),
-        "cumulative_range": of_two(m.cumulative_calibration_error, kind="range"),
+        "cumulative_range": of_two(m.cumulative_calibration_error, norm="range"),
         "brier_score": brier_part("score"),
         "brier_miscalibration": brier_part("miscalibration"),
         "brier_discrimination": brier_part("discrimination"),
@@ -123,7 +125,7 @@ def skcalib_calls():
         ),
         "crps_ensemble": lambda y, members: crps(y, EnsembleForecast(members)),
         "fair_crps_ensemble": lambda y, members: crps(
-            y, EnsembleForecast(members), estimator="fair"
+            y, EnsembleForecast(members), estimation="fair"
         ),
         "interval_score": interval_score,
         "crps_mixture": lambda y, weight, mean, std: crps(

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..._inputs.annotations import Estimator
 from ..._inputs.arrays import format_values
 from ..._inputs.probabilities import ROW_SUM_ATOL
 from ..._inputs.scikit_learn import StrOptions, validate_params
@@ -20,7 +21,7 @@ from .sql import DIALECTS, float_literal, quote_name, translate
 
 @validate_params({"dialect": [StrOptions(set(DIALECTS))]})
 def export_sql(
-    recalibrator: BaseEstimator,
+    recalibrator: Estimator,
     *,
     columns: Sequence[str] | None = None,
     aliases: Sequence[str] | bool = False,
@@ -89,10 +90,10 @@ def export_sql(
     ... ).execute(f"SELECT id, {positive} FROM scores").fetchall()
     [(1, 0.5), (2, 1.0), (3, None)]
     """
-    recalibrator = check_writable(recalibrator)
-    column_names = check_columns(recalibrator, columns)
-    names_of_results = check_aliases(aliases, recalibrator.classes_)
-    expressions = write_expressions(recalibrator, [quote_name(name) for name in column_names])
+    fitted = check_writable(recalibrator)
+    column_names = check_columns(fitted, columns)
+    names_of_results = check_aliases(aliases, fitted.classes_)
+    expressions = write_expressions(fitted, [quote_name(name) for name in column_names])
     if names_of_results:
         expressions = [
             f"{expression} AS {quote_name(name)}"
@@ -122,7 +123,7 @@ def write_expressions(recalibrator: BaseEstimator, names: list[str]) -> list[str
     return [f"CASE WHEN {is_valid} THEN {formula} END" for formula in formulas]
 
 
-def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
+def export_table(recalibrator: Estimator) -> dict[str, np.ndarray]:
     """The map of an interval recalibrator as a table.
 
     Parameters
@@ -159,9 +160,9 @@ def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
     >>> export_table(recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]))["start"]
     array([0. , 0.5])
     """
-    recalibrator = check_writable(recalibrator)
+    fitted = check_writable(recalibrator)
     try:
-        stated = state_map(recalibrator)
+        stated = state_map(fitted)
         if not isinstance(stated, PerClass):
             raise NoMapError(stated.source)
     except NoMapError as error:
@@ -172,14 +173,14 @@ def export_table(recalibrator: BaseEstimator) -> dict[str, np.ndarray]:
             "parameters."
         ) from None
     maps = stated.pieces
-    classes_of_maps = recalibrator.classes_[-len(maps) :]
+    classes_of_maps = fitted.classes_[-len(maps) :]
     table = {"class": np.repeat(classes_of_maps, [len(pieces.start) for pieces in maps])}
     for name in ("start", "value", "slope"):
         table[name] = np.concatenate([getattr(pieces, name) for pieces in maps])
     return table
 
 
-def export_onnx(recalibrator: BaseEstimator) -> Any:
+def export_onnx(recalibrator: Estimator) -> Any:
     """The map of a recalibrator as a model of ONNX.
 
     Parameters
@@ -220,10 +221,10 @@ def export_onnx(recalibrator: BaseEstimator) -> Any:
 
     ``onnx.save(model, "map.onnx")`` writes it to a file.
     """
-    recalibrator = check_writable(recalibrator)
-    n_classes, reads_both_columns = len(recalibrator.classes_), recalibrator._reads_both_columns
+    fitted = check_writable(recalibrator)
+    n_classes, reads_both_columns = len(fitted.classes_), fitted._reads_both_columns
     try:
-        return make_graph(state_map(recalibrator), n_classes, reads_both_columns)
+        return make_graph(state_map(fitted), n_classes, reads_both_columns)
     except NoMapError as error:
         raise ValueError(
             "recalibrator must have a map that ONNX can express; found {}. {}".format(*error.args)

@@ -6,21 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._inputs.arrays import import_package
 from ..._inputs.probabilities import ROW_SUM_ATOL
 from ..._numerics.logits import EPSILON
-from .._maps import (
-    ClassFactors,
-    Composition,
-    Curve,
-    LogLinear,
-    LogOdds,
-    Map,
-    NoMapError,
-    Pairs,
-    PerClass,
-    Pieces,
-    WeightedMean,
-)
+from .. import _maps as maps
 
 # Operator set 18 and file version 8 are those of ONNX 1.13; older runtimes cannot read the model.
 _OPERATIONS_VERSION, _FILE_VERSION = 18, 8
@@ -84,14 +73,9 @@ class Graph:
         return self.shares(self.Concat(*mapped, axis=1), self.shares(proba, proba))
 
 
-def make_graph(stated: Map, n_classes: int, reads_both_columns: bool) -> Any:
+def make_graph(stated: maps.Map, n_classes: int, reads_both_columns: bool) -> Any:
     """The model of ONNX from probabilities (n, K) to calibrated ones, NaN where one is invalid."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            'export_onnx needs onnx; it is not installed. Run pip install "skcalib[onnx]".'
-        ) from error
+    onnx = import_package("onnx", "export_onnx", '"skcalib[onnx]"')
     has_one_column = n_classes == 2 and not reads_both_columns
     graph = Graph(onnx, EPSILON if has_one_column else 0.0)
     proba = "proba"
@@ -118,20 +102,20 @@ def make_graph(stated: Map, n_classes: int, reads_both_columns: bool) -> Any:
 
 
 @singledispatch
-def write_graph(stated: Map, graph: Graph, proba: str) -> str:
+def write_graph(stated: maps.Map, graph: Graph, proba: str) -> str:
     """The name of calibrated probabilities (n, K); registered for every node."""
-    raise NoMapError(stated.source, "Call its predict_proba.")
+    raise maps.NoMapError(stated.source, "Call its predict_proba.")
 
 
 @write_graph.register
-def _(stated: ClassFactors, graph: Graph, proba: str) -> str:
+def _(stated: maps.ClassFactors, graph: Graph, proba: str) -> str:
     if (stated.factors == 1).all():
         return proba
     return graph.shares(graph.Mul(proba, stated.factors), stated.otherwise)
 
 
 @write_graph.register
-def _(stated: LogLinear, graph: Graph, proba: str) -> str:
+def _(stated: maps.LogLinear, graph: Graph, proba: str) -> str:
     logs = graph.log(proba, max(stated.smallest, graph.least))
     if stated.bounds is not None:
         low, high = stated.bounds
@@ -141,7 +125,7 @@ def _(stated: LogLinear, graph: Graph, proba: str) -> str:
 
 
 @write_graph.register
-def _(stated: LogOdds, graph: Graph, proba: str) -> str:
+def _(stated: maps.LogOdds, graph: Graph, proba: str) -> str:
     if len(stated.curves) == 1 and not graph.least:
         first, last = (graph.log(graph.column(proba, k), stated.smallest) for k in range(2))
         log_odds = [graph.Sub(last, first)]
@@ -154,7 +138,7 @@ def _(stated: LogOdds, graph: Graph, proba: str) -> str:
     return graph.each_class(proba, [_write_curve(curve, graph, x) for curve, x in pairs])
 
 
-def _write_curve(curve: Curve, graph: Graph, x: str) -> str:
+def _write_curve(curve: maps.Curve, graph: Graph, x: str) -> str:
     """Calibrated probabilities of predicted log-odds, both (n, 1)."""
     origin, *powers = graph.pieces(x, curve.knots, curve.origins, *curve.coefficients.T)
     distance, value = graph.Sub(x, origin), powers[-1]
@@ -167,7 +151,7 @@ def _write_curve(curve: Curve, graph: Graph, x: str) -> str:
 
 
 @write_graph.register
-def _(stated: PerClass, graph: Graph, proba: str) -> str:
+def _(stated: maps.PerClass, graph: Graph, proba: str) -> str:
     if stated.both is not None:
         shares = graph.shares(proba, proba)
         columns = [graph.column(shares, k) for k in range(2)]
@@ -185,13 +169,13 @@ def _(stated: PerClass, graph: Graph, proba: str) -> str:
     return graph.each_class(proba, mapped)
 
 
-def _write_pieces(pieces: Pieces, graph: Graph, column: str) -> str:
+def _write_pieces(pieces: maps.Pieces, graph: Graph, column: str) -> str:
     start, value, slope = graph.pieces(column, pieces.start[1:], *pieces)
     return graph.Add(value, graph.Mul(slope, graph.Sub(column, start)))
 
 
 @write_graph.register
-def _(stated: WeightedMean, graph: Graph, proba: str) -> str:
+def _(stated: maps.WeightedMean, graph: Graph, proba: str) -> str:
     mean = graph.Add(graph.Mul(proba, 0.0), stated.uniform / stated.n_classes)
     for member, weight in zip(stated.members, stated.weights, strict=True):
         mean = graph.Add(mean, graph.Mul(write_graph(member, graph, proba), weight))
@@ -199,12 +183,12 @@ def _(stated: WeightedMean, graph: Graph, proba: str) -> str:
 
 
 @write_graph.register
-def _(stated: Composition, graph: Graph, proba: str) -> str:
+def _(stated: maps.Composition, graph: Graph, proba: str) -> str:
     return write_graph(stated.second, graph, write_graph(stated.first, graph, proba))
 
 
 @write_graph.register
-def _(stated: Pairs, graph: Graph, proba: str) -> str:
+def _(stated: maps.Pairs, graph: Graph, proba: str) -> str:
     n_classes = len(stated.shifts)
     logs = graph.log(proba, max(stated.smallest, graph.least))
     centre = np.eye(n_classes) - 1 / n_classes
