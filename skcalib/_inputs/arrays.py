@@ -51,16 +51,12 @@ def as_array(values: object, name: str) -> np.ndarray:
     """
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
-<<<<<<< HEAD
+    shape = getattr(values, "shape", ())
+    if not isinstance(values, type) and shape[1:] == (0,):
+        return np.empty(shape)  # a data frame without columns has no type
     rows = values if isinstance(values, list | tuple) else [values]
     n_masked = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
     if n_masked:
-=======
-    shape = getattr(values, "shape", ())
-    if shape[1:] == (0,):
-        return np.empty(shape)  # a data frame without columns has no type
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
->>>>>>> main
         raise ValueError(
             f"{name} must not have masked values; found {n_masked}. Remove these samples."
         )
@@ -79,13 +75,9 @@ def as_array(values: object, name: str) -> np.ndarray:
             ensure_min_features=0,
             input_name=name,
         )
-<<<<<<< HEAD
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last of tensors
-=======
         if array.dtype.kind == "O" and {*map(type, array.flat)} in ({list}, {np.ndarray}):
             array = np.array(array.tolist())  # rows that pyarrow or pandas hold as objects
-    except (TypeError, ValueError, OverflowError) as error:
->>>>>>> main
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last of tensors
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
         reason += f" {PIXELS_REMEDY}" if "<= 2" in reason else ""

@@ -301,15 +301,9 @@ class CalibrationState:
         state = cls(labels, **options)
         if _checks.are_empty(y_true, y_proba, count):
             return state
-<<<<<<< HEAD
         n = len(as_array(y_true, "y_true"))
-        counts = check_sample_counts(count, n)
-        sums = check_sums(weight, squared_weight, counts)
-=======
-        n = num_samples(y_true)
         counts = _checks.check_sample_counts(count, n)
         sums = _checks.check_sums(weight, squared_weight, counts)
->>>>>>> main
         if state._multi_class is not None and resolution > 0:
             raise ValueError(
                 "resolution must be 0 for a state with multi_class, whose problems may add up "
