@@ -1529,7 +1529,8 @@ def to_numbers(result, depth=0):
     ):
         return []
     if isinstance(result, bool | int | float | np.number | np.bool_):
-        return [float(np.float64(result))] if abs(result) < 1e308 else [np.inf]
+        is_huge = isinstance(result, int) and abs(result) >= 2**1023  # no double holds it
+        return [np.inf if is_huge else float(result)]
     if type(result).__module__.startswith("torch"):
         result = result.detach().numpy()
     if hasattr(result, "__array__") and type(result).__module__.split(".")[0] != "skcalib":
@@ -1618,7 +1619,7 @@ LEFT = {
     r"frame, duplicate names": "the text of narwhals",
     r"X.*Fraction": "features of fractions are categories",
     r"event.*void": "numpy refuses to compare them",
-    r"from_estimator \| X": "the user's model reads X",
+    r"from_estimator \| [X*]": "the user's model reads X",
     r"concatenate|color|metric_params": "the words of Python and of Matplotlib",
     r"DistributionMatchingLoss.__init__": "the words of PyTorch",
     r"by.*huge": "labels that are shown as numbers",
@@ -1684,10 +1685,10 @@ class Fuzzer:
         return self.clean[key]
 
     def run(self, n_calls, seconds=np.inf):
-        end = time.monotonic() + seconds
+        end = time.process_time() + seconds
         signal.signal(signal.SIGALRM, raise_hang)
         for case, argument, name, container in self.plan:
-            if self.n_calls >= n_calls or time.monotonic() > end:
+            if self.n_calls >= n_calls or time.process_time() > end:
                 break
             if self.result_of(case) is None:
                 continue  # this kind of data is not for it
