@@ -1086,7 +1086,7 @@ def forecasts_cases(data):
         ),
         "ResidualForecast": (
             f.ResidualForecast,
-            {"location": mean, "residuals": (data["outcome"], "residuals")},
+            {"location": (data["mean"], "location"), "residuals": (data["outcome"], "residuals")},
         ),
         "GaussianMixtureForecast": (
             f.GaussianMixtureForecast,
@@ -1602,6 +1602,7 @@ FREE = {
          "one row", "no row"),
     ),
     "query": ("a row less", "a row more"),
+    "location": ("a row less", "a row more"),
     "scale": ("scalar",),
     "lower": ("scalar",),
     "members": ("NaN", "object, NaN", "object, None", "object, NA", "object, NaT", "list, None",
@@ -1617,6 +1618,7 @@ LEFT = {
     r"boolean": "the classes of pandas' boolean are numbers",
     r"n_nodes|max_samples|sample . size": "numbers beyond all memory",
     r"frame, duplicate names": "the text of narwhals",
+    r"^torch.*tensor, (meta|sparse)": "the words of PyTorch, which has no data to read",
     r"X.*Fraction": "features of fractions are categories",
     r"event.*void": "numpy refuses to compare them",
     r"from_estimator \| [X*]": "the user's model reads X",
