@@ -18,15 +18,7 @@ from .._numerics.logistic_batch import LikelihoodCurve, likelihood_gains, slope_
 from .._numerics.logits import log_odds
 from .._numerics.sorting import bin_edges, first_of_ties, interval_bins, quantile_bins
 from ..metrics._clinical import logistic_line
-from ._base import (
-    HypothesisTest,
-    as_p_value,
-    check_class_input,
-    clip_infinite,
-    evaluate_draws,
-    monte_carlo_p_value,
-    simulate_outcome_values,
-)
+from . import _base
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
 # inverse covariances and fits enlarge the rounding errors of sums.
@@ -36,7 +28,7 @@ _BATCH_RTOL = 1e-9
 _N_ANGLES = 1000
 
 
-class ClassicalTest(HypothesisTest):
+class ClassicalTest(_base.HypothesisTest):
     """A test whose statistic is computed for many vectors of labels at once.
 
     With more than two classes, the confidence is tested against whether it was right. Large values
@@ -73,7 +65,7 @@ class ClassicalTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data = check_class_input(self, X, y, sample_weight)
+        data = _base.check_class_input(self, X, y, sample_weight)
         binary = data if data.is_binary else data.confidence()
         self._evaluate(binary, check_random_state(self.random_state))
         return self
@@ -84,16 +76,17 @@ class ClassicalTest(HypothesisTest):
         statistic = self._statistic(data, *options)
         self.statistic_ = float(statistic(data.label[None])[0])
         if self.method == "asymptotic":
-            self.p_value_ = as_p_value(self._asymptotic_p_value())
+            self.p_value_ = _base.as_p_value(self._asymptotic_p_value())
             return
         numbers = self._n_arrays * len(data.label)
         batches = make_batches(self.n_resamples, numbers, 1, random_state)
-        evaluate = partial(simulate_outcome_values, statistic, data, None)
-        null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
+        evaluate = partial(_base.simulate_outcome_values, statistic, data, None)
+        null_batches = _base.evaluate_draws(self, evaluate, batches)
+        null = self.null_distribution_ = np.concatenate(null_batches)
         slack = _BATCH_RTOL * np.abs(null).max(where=np.isfinite(null), initial=0.0)
-        compared = clip_infinite(np.append(self.statistic_, null))
+        compared = _base.clip_infinite(np.append(self.statistic_, null))
         side = getattr(self, "alternative", "greater")
-        self.p_value_ = monte_carlo_p_value(compared, side, slack)
+        self.p_value_ = _base.monte_carlo_p_value(compared, side, slack)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
