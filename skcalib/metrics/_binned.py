@@ -9,15 +9,7 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import check_edges
 from .._inputs.scikit_learn import Average, Bins, IntegerInterval, Label
-from .._numerics.sorting import (
-    bin_edges,
-    bin_extents,
-    interval_bins,
-    mean_variances,
-    median_variance_bins,
-    product_bins,
-    quantile_bins,
-)
+from .._numerics import sorting
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric, root_of_estimate, select_options
@@ -38,13 +30,13 @@ def _assign_bins(data: ClassData, options: dict[str, Any]) -> tuple[np.ndarray, 
     strategy = options["strategy"]
     if strategy == "median-variance":
         points = proba.reshape(len(proba), -1)  # (n, K), or (n, 1)
-        return median_variance_bins(points, weight, options["min_bin_size"])
-    edges = bin_edges(options["n_bins"], 1 / data.inverse_effective_size)
+        return sorting.median_variance_bins(points, weight, options["min_bin_size"])
+    edges = sorting.bin_edges(options["n_bins"], 1 / data.inverse_effective_size)
     if strategy == "quantile":
-        return quantile_bins(proba, weight, len(edges) - 1), len(edges) - 1
+        return sorting.quantile_bins(proba, weight, len(edges) - 1), len(edges) - 1
     if data.is_binary:
-        return interval_bins(proba, edges), len(edges) - 1
-    return product_bins(proba, edges)
+        return sorting.interval_bins(proba, edges), len(edges) - 1
+    return sorting.product_bins(proba, edges)
 
 
 def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Iterator[np.ndarray]:
@@ -60,8 +52,8 @@ def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Ite
 
 def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: dict) -> np.ndarray:
     if options["strategy"] == "uniform":
-        return np.diff(bin_edges(options["n_bins"], 1 / data.inverse_effective_size))
-    return bin_extents(bins, data.proba, n_bins)
+        return np.diff(sorting.bin_edges(options["n_bins"], 1 / data.inverse_effective_size))
+    return sorting.bin_extents(bins, data.proba, n_bins)
 
 
 def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
@@ -81,7 +73,8 @@ def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
         return float(gap.max())
     square = gap**2
     if options["estimation"] == "debiased":
-        variance = mean_variances(bins, data.label, data.weight, n_bins, data.square)[filled]
+        variance = sorting.mean_variances(bins, data.label, data.weight, n_bins, data.square)
+        variance = variance[filled]
         if np.isnan(variance).all():
             return np.nan  # no bin has two samples
         square = np.where(np.isnan(variance), 0.0, square - variance)

@@ -12,15 +12,11 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_product
+from .._statistics import squared_error
 from .._statistics.base import Statistic
 from .._statistics.fourier_error import N_COMPONENTS, check_fourier, make_kernel_error
 from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
-from .._statistics.squared_error import (
-    SquaredKernelError,
-    check_enough_for_estimation,
-    has_negligible_pairs,
-)
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions
 from ._registry import RadiusRule, register_metric, select_data, select_options
@@ -63,7 +59,7 @@ def _squared_error(data: ClassData, **options: Any) -> float:
     estimation = options["estimation"]
     if data.n_samples < _min_samples(estimation, options["block_size"]):
         return np.nan  # there are no pairs
-    if estimation == "unbiased" and has_negligible_pairs(data):
+    if estimation == "unbiased" and squared_error.has_negligible_pairs(data):
         return np.nan
     error = make_kernel_error(data, **options)
     return float(error(error.data.label[None, :])[0])
@@ -80,7 +76,7 @@ class _RootOfError(Statistic):
     """The kernel error of batches of labels, whose kernel is known once."""
 
     def __init__(self, data: ClassData, **options: Any) -> None:
-        self.error = SquaredKernelError(data, estimation="biased", **options)
+        self.error = squared_error.SquaredKernelError(data, estimation="biased", **options)
         self.data, self.options = self.error.data, options
         self.supports = self.error.supports & {"any-order", "counts"}
 
@@ -104,7 +100,7 @@ def _squared_kernel_calibration_error(data: ClassData, **options: Any) -> float 
     all_options = KERNEL_OPTIONS | _ESTIMATOR_OPTIONS
     check_options_of(squared_kernel_calibration_error, all_options, options)
     estimation, block_size = options["estimation"], options["block_size"]
-    check_enough_for_estimation(data, estimation, block_size)
+    squared_error.check_enough_for_estimation(data, estimation, block_size)
     check_fourier(options["method"], options["kernel"], estimation)
     n_required = _min_samples(estimation, block_size)
     needs = SampleRequirement(f"at least {n_required} samples", "use estimation='biased'")
@@ -132,7 +128,7 @@ def _find_square_witness(
         return None
     if is_unbiased and (data.square is not None or len(data.weight) < 2):
         return None
-    error = SquaredKernelError(
+    error = squared_error.SquaredKernelError(
         data, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel, estimation=estimation
     )
     if error.uses_sorted_algorithm:

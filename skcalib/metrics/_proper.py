@@ -9,14 +9,8 @@ from typing import Any, Generic, Literal, cast
 import numpy as np
 from scipy.special import ndtr
 
-from .._data import (
-    AnyData,
-    ClassData,
-    ForecastData,
-    check_forecasts,
-    check_no_labels,
-    check_predictions,
-)
+from .. import _data
+from .._data import AnyData, ClassData, ForecastData
 from .._inputs.annotations import Value, annotate_each
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.drawing import draw_seed
@@ -340,9 +334,9 @@ def check_scored(
                 "Pass score='crps'."
             )
         labelled = y_true, y_pred, sample_weight, pos_label, labels, multi_class
-        return check_predictions(*labelled, names=names)
-    check_no_labels(labels, pos_label)
-    data = check_forecasts(
+        return _data.check_predictions(*labelled, names=names)
+    _data.check_no_labels(labels, pos_label)
+    data = _data.check_forecasts(
         y_true, y_pred, sample_weight=sample_weight, names=names, may_be_impossible=True
     )
     check_thresholds_known(data)

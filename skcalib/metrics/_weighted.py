@@ -7,16 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .. import function_classes
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, HasMethods, Label
-from ..function_classes import (
-    Bounded,
-    FunctionClass,
-    Lipschitz,
-    _iter_programs,
-    _resolve_for_sample,
-)
+from ..function_classes import Bounded, FunctionClass, Lipschitz
 from ..lenses import Lens
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
@@ -45,7 +40,7 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     import cvxpy
 
     proba = data.proba.astype(np.float64, copy=False)
-    function_class = _resolve_for_sample(function_class, proba, data.weight)
+    function_class = function_classes._resolve_for_sample(function_class, proba, data.weight)
     if data.is_binary:
         points, mass = data.pool_residuals()
     else:
@@ -54,7 +49,7 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
     residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
-    programs = _iter_programs(function_class, points, values)
+    programs = function_classes._iter_programs(function_class, points, values)
     constraints = next(programs)
     while True:
         constraints = check_constraints(constraints, function_class)
