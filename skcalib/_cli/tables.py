@@ -168,15 +168,17 @@ def to_values(column: Any, rule: Rule, point: dict[int, int] | None = None) -> n
         block = column.iloc[first : first + _MAX_BLOCK_ROWS]
         try:
             code, distinct = block.factorize()
+            used, code = np.unique(code, return_inverse=True)  # of a large dictionary, few
+            texts = [*map(str, distinct[used[used >= 0]].tolist())]  # not float64, as of 2⁵³ + 1
         except (TypeError, NotImplementedError) as error:  # lists
             raise ValueError(
                 f"Column {column.name!r} must hold numbers or texts; found the type {column.dtype}."
             ) from error
-        texts = [*map(str, distinct.tolist()), ""]  # Python's numbers, as 2⁵³ + 1 is not float64
+        texts = [""] * int(used[0] < 0) + texts  # the code of missing values is -1
         if rule.is_number and point:
             texts = [text.translate(point) for text in texts]
         values = [np.nan if value is None else value for value in map(rule.value, texts)]
-        blocks.append(np.array(values, dtype)[code])  # the code of missing values is -1
+        blocks.append(np.array(values, dtype)[code])
     return np.concatenate(blocks)
 
 
@@ -294,14 +296,17 @@ def _load_arrow(content: bytes, source: str, names: list[str], options: argparse
         file_format = dataset.ParquetFileFormat(dictionary_columns=names)
     with _refuse_unsound(source):
         fragment = file_format.make_fragment(BufferReader(content))
-        header, n_rows = fragment.physical_schema.names, fragment.count_rows()
+        header = fragment.physical_schema.names
     check_header(header, source, names)
+    with _refuse_unsound(source):
+        n_rows = fragment.count_rows()
     _check_size(n_rows, source, options)
     with _refuse_unsound(source):
         table = fragment.to_table(columns=None if options.keeps_rows else list({*names}))
         frame = table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
-    for name in header if options.keeps_rows else ():
-        if types.is_nested(table[name].type):  # of which pandas would write a part
+    for name in frame:  # pandas would write a part of nested values, and takes no rows of views
+        kind = table[name].type
+        if options.keeps_rows if types.is_nested(kind) else "view" in str(kind):
             frame[name] = [row if row is None else str(row) for row in table[name].to_pylist()]
     return frame
 

@@ -972,6 +972,32 @@ def test_memory_is_some_times_that_of_the_columns(kind, arrow, tmp_path, monkeyp
     assert peak < 80 * n  # bytes, of two columns
 
 
+def test_columns_of_views_and_of_one_name_twice(arrow, tmp_path):
+    path = str(tmp_path / "table")
+    views = arrow.array(["b", "a", None], arrow.string_view())  # as polars writes texts
+    table = arrow.table({"y": views, "p": [0.5, 0.25, 1.0]})
+    writers(arrow)["feather"](table, path)
+    columns = [("y", tables.LABEL), ("p", tables.PROBABILITY)]
+    options = {"drop_missing": True, "decimal": ".", "max_rows": 9}
+    for keeps_rows in (False, True):
+        options["keeps_rows"] = keeps_rows
+        loaded = tables.load_table(path, columns, SimpleNamespace(**options))
+        assert loaded.columns["y", tables.LABEL].tolist() == ["b", "a"]
+    assert loaded.frame.to_csv(index=False, lineterminator=" ") == "y,p b,0.5 a,0.25 ,1.0 "
+    writers(arrow)["parquet"](table.append_column("p", table["p"]), path)
+    with pytest.raises(ValueError, match="found 2 named 'p'"):
+        tables.load_table(path, columns, SimpleNamespace(**options))
+
+
+def test_a_block_reads_few_texts_of_a_large_dictionary(arrow):
+    pandas, texts = pytest.importorskip("pandas"), []
+    array = arrow.DictionaryArray.from_arrays([7, None, 3, 7], list(map(str, range(100))))
+    column = pandas.Series(array, dtype=pandas.ArrowDtype(array.type))
+    rule = tables.Rule("hold a text", lambda text: texts.append(text) or text)
+    assert tables.to_values(column, rule).tolist() == ["7", "", "3", "7"]
+    assert sorted(texts) == ["", "3", "7"]
+
+
 @pytest.mark.parametrize(
     ("missing", "content"),
     [("pandas", b"y,p\n1,0.5\n"), ("pandas", b"PAR1 and more"), ("pyarrow", b"PAR1 and more")],
