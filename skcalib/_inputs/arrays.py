@@ -53,7 +53,7 @@ def as_array(values: object, name: str) -> np.ndarray:
         return values  # check_array takes 20 times as long to return the same
     shape = getattr(values, "shape", ())
     if shape[1:] == (0,):
-        return np.empty(shape)  # a data frame without columns has no type
+        return np.empty(shape)  # a data frame without columns has no dtype
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
@@ -173,7 +173,7 @@ def check_numbers(
 
 
 def import_package(name: str, caller: str, requirement: str) -> Any:
-    """Return a package that is only needed here; say how it is installed if it is missing."""
+    """Import an optional package; if it is missing, say how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
