@@ -290,7 +290,7 @@ class Sharpness:
 def sharpness(
     y_forecast: object, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
 ) -> Sharpness:
-    """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
+    """Sharpness of forecasts: mean width of intervals, standard deviation and entropy.
 
     Among calibrated forecasts, sharper ones are better; an overconfident forecast is sharp as well.
 
