@@ -264,7 +264,7 @@ def check_enough_for_estimation(
     if estimation == "unbiased" and has_negligible_pairs(data):
         raise ValueError(
             "estimation='unbiased' of a CalibrationState needs weights that are comparable, as the "
-            "state keeps only their sums; found one sample that has almost all weight. Use "
+            "state keeps only their sums; found one sample with almost all weight. Use "
             "estimation='biased'."
         )
     if estimation == "block" and block_size is not None and n < block_size:
