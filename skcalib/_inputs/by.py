@@ -7,6 +7,7 @@ independent of each other.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,7 @@ def _distinct(column: object, n: int, name: str, remedy: str) -> tuple[list[Any]
     code = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values.tolist()):
         label = value.item() if isinstance(value, np.generic) else value
+        label = _as_integer(float(label)) if isinstance(label, Decimal) else label
         label = None if is_missing(label) else label
         try:  # True equals 1, but is another label
             code[row] = index.setdefault((isinstance(label, bool), label), len(index))

@@ -64,7 +64,8 @@ class Interval(_Interval):
 
     def is_satisfied_by(self, value: Any) -> bool:
         is_number = isinstance(value, np.generic) and not isinstance(value, np.bool_)
-        return super().is_satisfied_by(value.item() if is_number else value)
+        is_huge = isinstance(value, int) and abs(value) >= 2**1023  # too large for a double
+        return not is_huge and super().is_satisfied_by(value.item() if is_number else value)
 
 
 class IntegerInterval(Interval):
@@ -93,7 +94,7 @@ class Bins(Count):
     def is_satisfied_by(self, value: object) -> bool:
         try:
             edges = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return isinstance(value, str) and value == "auto"
         if edges.ndim != 1:
             return super().is_satisfied_by(value)

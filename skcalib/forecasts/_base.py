@@ -351,7 +351,7 @@ class Forecast(ABC):
         seed = draw_seed(random_state)
         if size is not None:
             check_count(size, "size")
-            check_memory(24.0 * size * len(self), f"size={size}", "Draw less at once.")
+            check_memory(24.0 * min(size, 10**30) * len(self), f"size={size}", "Draw less at once.")
         draws = self._sample(np.random.default_rng(seed), 1 if size is None else size)
         return draws[:, 0] if size is None else draws
 

@@ -389,6 +389,8 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
     """A tensor of finite numbers, with `ndim` axes."""
     if values is None:
         return None
+    if not isinstance(values, Tensor | np.ndarray):
+        values = check_numbers(values, name).tolist()
     tensor = torch.as_tensor(values)
     if not tensor.is_floating_point():
         tensor = tensor.to(torch.get_default_dtype())

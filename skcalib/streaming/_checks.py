@@ -25,8 +25,8 @@ def are_empty(*values: Any) -> bool:
     """True if no argument of a batch holds a row."""
     return all(
         column.shape[:1] == (0,)
-        if hasattr(column, "shape")
-        else hasattr(column, "__len__") and not len(column)
+        if hasattr(type(column), "shape")
+        else hasattr(type(column), "__len__") and not len(column)
         for column in values
     )
 
