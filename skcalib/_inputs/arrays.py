@@ -187,7 +187,7 @@ def column_names(table: object) -> list[Any]:
     """Return the names of the columns of a data frame or a pyarrow table; none for other arrays."""
     names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
     if names is None:
-        names = getattr(table, "columns", []) if hasattr(table, "shape") else []  # none if it is lazy
+        names = getattr(table, "columns", []) if hasattr(table, "shape") else []  # none if lazy
     if callable(names) or not all(isinstance(name, Hashable) for name in names):
         return []
     return list(names)

@@ -319,7 +319,7 @@ def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
         for other, needed in _CORRECTIONS[correction].items():
             if options[other] != needed:
                 raise ValueError(
-                    f"{request} needs {other}={needed!r}, as its formula does; found {other}="
+                    f"{request} needs {other}={needed!r}, which its formula assumes; found {other}="
                     f"{options[other]!r}. Pass {other}={needed!r}, or leave {correction[0]} out."
                 )
     requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")

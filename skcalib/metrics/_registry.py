@@ -397,8 +397,8 @@ def is_data(name: str, value: object) -> bool:
 def raise_data_in_params(name: str) -> NoReturn:
     """Refuse data among the options of a metric."""
     raise ValueError(
-        f"metric_params must hold options of the metric, not data; found {name!r}. Pass it to the "
-        "function or to fit instead, if that takes it."
+        f"metric_params must not hold data, but options of the metric; found {name!r}. Pass it to "
+        "the function or to fit instead, if that takes it."
     )
 
 
