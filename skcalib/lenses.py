@@ -573,13 +573,13 @@ class Multilabel(_BuiltInLens):
 
 @dataclass(frozen=True)
 class _UserLens(_BuiltInLens):
-    """Somebody else's lens, whose problems are checked."""
+    """A user's lens, whose problems are checked."""
 
     lens: Any
     keeps_two_classes = False
 
     def __post_init__(self) -> None:
-        """Keep the lens itself."""
+        """Keep the user's lens, not a copy."""
 
     @property
     def average(self) -> str:  # type: ignore[override]

@@ -1,20 +1,20 @@
-"""A fuzzer that counts: public callables, each called with its data in other containers.
+"""A fuzzer that calls public functions with data in other containers, and counts the outcomes.
 
 Run it by hand with ``python tests/fuzz.py --calls 1000 --seed 0 --only metrics --log FILE``. The
-log is rewritten as the calls go, so that a run that is killed leaves what it has counted.
+log is rewritten during the run, so a run that is killed leaves the counts up to then.
 
-A case is a public callable with clean data: arrays of doubles and integers. A call changes one of
-its arguments, or all, and is judged by what the container is said to hold. Where that is the clean
-content, the result must equal that of the clean call, or be refused; where that is invalid, it must
-be refused. The outcomes are
+A case is a public callable with clean data, which are arrays of doubles and integers. A call
+changes one of its arguments, or all of them. Each container declares what it holds. If that is the
+clean content, the call must give the number of the clean call, or refuse the container. If it is
+invalid, the call must refuse it. The outcomes are
 
-- equal: the number of the clean call; result: a number where there is none to compare with
+- equal: the number of the clean call; result: a number, without a clean one to compare it with
 - refused: a ValueError, TypeError or ImportError that names an argument
 - silent: another number from the same content, a number from invalid content, or changed data
 - foreign: any other error, or one that names no argument
 - leak: a warning of NumPy or Python, or a change of NumPy's error state
 - hang: more than 20 seconds
-- left: one of these that is not mended, for the reason in `LEFT`
+- left: a silent, foreign, leak or hang that is left as it is, for the reason in `LEFT`
 """
 
 import argparse
@@ -64,10 +64,10 @@ N = 16
 
 
 class Container(NamedTuple):
-    """How an argument is made from clean values, and what its content is."""
+    """A container: how to make it from clean values, and what it then holds."""
 
     make: Callable
-    content: Callable | str  # a function from clean values to the same in arrays, or one of these
+    content: Callable | str  # a function that returns arrays of the same values, or a word
 
 
 INVALID, ANY = "invalid", "any"
@@ -113,7 +113,7 @@ def make_data(seed):
 
 
 def by_column(make):
-    """What makes a column, for an array of one or two dimensions."""
+    """Apply a function that makes a column to an array of one or two dimensions."""
 
     def make_each(values):
         if values.ndim == 1:
@@ -124,7 +124,7 @@ def by_column(make):
 
 
 def with_value(value, dtype=object):
-    """One value is replaced."""
+    """Replace a single value."""
 
     def replace(values):
         changed = values.astype(dtype)
@@ -210,7 +210,7 @@ def to_chunks(values):
 
 
 def with_null(make):
-    """The first value is missing."""
+    """Make the first value missing."""
 
     def convert(values):
         return by_column(lambda column: make([None, *column.tolist()[1:]]))(values)
@@ -230,7 +230,7 @@ def load(name):
 
 
 class ArrayOnly:
-    """What becomes an array, and is nothing else."""
+    """An object that can become an array, and can do nothing else."""
 
     def __init__(self, values):
         self.values = values
@@ -458,7 +458,7 @@ NAMED = {
 
 
 def without_rules(containers):
-    """What is invalid elsewhere may be a value here."""
+    """Containers for arguments that may take values which are invalid elsewhere."""
     return {
         name: Container(kind.make, ANY if kind.content is INVALID else kind.content)
         for name, kind in containers.items()
@@ -561,7 +561,7 @@ def iter_arguments(function, data, others=()):
 
 
 def hostile_options(function, skipped=()):
-    """Every argument that is no data is hostile in turn."""
+    """Make each argument that holds no data hostile in turn."""
     return {
         name: (parameter.default, "option")
         for name, parameter in parameters_of(function).items()
@@ -774,7 +774,7 @@ def recalibration_cases(data):
         return to_numbers(meta.fit(X, y, **weights).predict(data["given"]))
 
     weight = (data["weight"], "weights")
-    # the model of the user judges X, in the words of scikit-learn
+    # the user's model checks X, with scikit-learn's messages
     names = words_of(r.RecalibratedClassifier, r.RecalibratedClassifier.fit)
     names |= {"array", "Input", "matrix", "samples", "argument", "arrays"}
     for name, call, arguments in (
@@ -855,7 +855,7 @@ def lenses_cases(data):
             yield Case(f"lenses.{type(lens).__name__}/{problem}", call, arguments, names)
 
     class Given(lenses.Lens):
-        """A lens of a user, whose problem is the changed one."""
+        """A user's lens, whose binary problem has the changed arguments."""
 
         def __init__(self, problem):
             self.problem = problem
@@ -973,7 +973,7 @@ def losses_cases(data):
 
 
 def give(function, convert, **arguments):
-    """The clean arguments become arrays of the library; changed ones stay what they are."""
+    """Make the clean arguments arrays of the library; keep the changed ones."""
     return function(**{
         key: convert(value) if type(value) is np.ndarray and value.flags.writeable and value.flags.c_contiguous
         and value.dtype in (np.float64, np.int64) and value.ndim in (1, 2) else value
@@ -1440,7 +1440,7 @@ ROLES["file"] = FILES
 
 
 def run_program(file, arguments, output=None):
-    """What the program printed or wrote; a ValueError with its message where it refuses."""
+    """Return what the program printed or wrote; raise its refusal as a ValueError."""
     from skcalib._cli.command_line import run_command
     from skcalib.report._sections import DRAWING
 
@@ -1454,7 +1454,7 @@ def run_program(file, arguments, output=None):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 status = run_command([places.get(argument, argument) for argument in arguments])
-            except SystemExit:  # a word that is no option
+            except SystemExit:  # argparse refuses an option
                 status = 2
         if status:
             raise ValueError(err.getvalue())
@@ -1517,7 +1517,7 @@ def command_line_cases(data):
 
 
 class HangError(BaseException):
-    """A call takes too long; not an Exception, which the package could catch."""
+    """A call took too long. It is no Exception, as the package could catch that."""
 
 
 def to_numbers(result, depth=0):
@@ -1529,7 +1529,7 @@ def to_numbers(result, depth=0):
     ):
         return []
     if isinstance(result, bool | int | float | np.number | np.bool_):
-        is_huge = isinstance(result, int) and abs(result) >= 2**1023  # no double holds it
+        is_huge = isinstance(result, int) and abs(result) >= 2**1023  # too large for a double
         return [np.inf if is_huge else float(result)]
     if type(result).__module__.startswith("torch"):
         result = result.detach().numpy()
@@ -1594,7 +1594,7 @@ def where(error):
     return " < ".join(places[:-4:-1])
 
 
-# Roles of arguments with a rule of their own, and the containers that do not break it
+# Roles of arguments that have their own rule, and the containers that are valid by it
 FREE = {
     **dict.fromkeys(
         ("levels", "residuals", "thresholds"),
@@ -1609,7 +1609,7 @@ FREE = {
                 "list, NA", "Float64, NA", "pandas of arrow, NA", "polars, null", "arrow, null"),
 }  # fmt: skip
 
-# What is not mended, by the call, and why
+# Findings that are left as they are: the call, and the reason
 LEFT = {
     r"Recalibrated(Classifier|Regressor)|PredictProba": "scikit-learn and the user's model read X",
     r"^losses.*(array API|dask|lying|meta|StringDType)": "packages that losses do not promise",
@@ -1643,7 +1643,7 @@ class Fuzzer:
             if not only.startswith(ROOMS) or only.startswith(room)
             for case in globals()[f"{room}_cases"](self.data)
         ]
-        if n_cases is not None:  # a case costs a clean call before others are compared with it
+        if n_cases is not None:  # each case costs a clean call
             cases = self.random.sample(cases, n_cases)
         self.plan = [
             (case, argument, name, container)
@@ -1672,7 +1672,7 @@ class Fuzzer:
         return {name: kind for name, kind in containers.items() if name not in omitted}
 
     def result_of(self, case, argument="", content=same):
-        """The numbers of a clean call, or None where it is refused."""
+        """The numbers of a clean call; None if it is refused."""
         key = case.name, argument, id(content)
         if key not in self.clean:
             arguments = {k: copy_of(value) for k, (value, _) in case.arguments.items()}
@@ -1693,7 +1693,7 @@ class Fuzzer:
             if self.n_calls >= n_calls or time.process_time() > end:
                 break
             if self.result_of(case) is None:
-                continue  # this kind of data is not for it
+                continue  # it does not take this kind of data
             if self.n_calls % 200 == 0:
                 self.write(case.name)
             self.note(f"{self.n_calls} {case.name} {argument} {name}")
@@ -1712,7 +1712,7 @@ class Fuzzer:
         return self.counts, self.findings
 
     def judge(self, case, argument, container):
-        """The outcome of a call, and what is to be said of it."""
+        """The outcome of a call, and a remark on it."""
         arguments = {k: copy_of(value) for k, (value, _) in case.arguments.items()}
         try:
             for name in arguments if argument == "*" else [argument]:
@@ -1721,7 +1721,7 @@ class Fuzzer:
                         container.content(arguments[name])
                     arguments[name] = container.make(arguments[name])
         except Exception:
-            return None, ""  # there is no such container of these values
+            return None, ""  # the container cannot hold these values
         before = {
             k: v.tobytes()
             for k, v in arguments.items()
@@ -1729,7 +1729,7 @@ class Fuzzer:
         }
         state = np.geterr()
         error, numbers, is_loss = None, [], case.name.startswith(("losses", "torch"))
-        is_checked = not case.name.startswith("losses")  # functions that JAX traces read no values
+        is_checked = not case.name.startswith("losses")  # JAX traces functions without values
         signal.setitimer(signal.ITIMER_REAL, SECONDS_PER_CALL)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

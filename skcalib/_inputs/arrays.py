@@ -53,7 +53,7 @@ def as_array(values: object, name: str) -> np.ndarray:
         return values  # check_array takes 20 times as long to return the same
     shape = getattr(values, "shape", ())
     if not isinstance(values, type) and shape[1:] == (0,):
-        return np.empty(shape)  # a data frame without columns has no type
+        return np.empty(shape)  # a data frame without columns has no dtype
     rows = values if isinstance(values, list | tuple) else [values]
     n_masked = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
     if n_masked:
@@ -77,7 +77,7 @@ def as_array(values: object, name: str) -> np.ndarray:
         )
         if array.dtype.kind == "O" and {*map(type, array.flat)} in ({list}, {np.ndarray}):
             array = np.array(array.tolist())  # rows that pyarrow or pandas hold as objects
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # the last of tensors
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # tensors raise the last
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
         reason += f" {PIXELS_REMEDY}" if "<= 2" in reason else ""
@@ -174,7 +174,7 @@ def check_numbers(
 
 
 def import_package(name: str, caller: str, requirement: str) -> Any:
-    """Return a package that is only needed here; say how it is installed if it is missing."""
+    """Import an optional package; if it is missing, say how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -207,7 +207,7 @@ def is_missing(value: object) -> bool:
 
 
 def fill_missing(values: np.ndarray) -> np.ndarray:
-    """Return objects with NaN for those that are missing."""
+    """Return the values, with NaN for missing objects."""
     if values.dtype.kind != "O":
         return values
     return np.where(np.frompyfunc(is_missing, 1, 1)(values).astype(bool), np.nan, values)

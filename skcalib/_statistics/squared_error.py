@@ -257,8 +257,8 @@ def check_enough_for_estimation(
     check_has_pairs(estimation, n)
     if estimation == "unbiased" and has_negligible_pairs(data):
         raise ValueError(
-            "estimation='unbiased' of a CalibrationState needs weights that are comparable, as it "
-            "keeps their sums only; found one sample with almost all weight. Use "
+            "estimation='unbiased' of a CalibrationState needs weights that are comparable, as the "
+            "state keeps only their sums; found one sample with almost all weight. Use "
             "estimation='biased'."
         )
     if estimation == "block" and block_size is not None and n < block_size:

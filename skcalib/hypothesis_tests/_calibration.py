@@ -188,7 +188,7 @@ class CalibrationTest(_base.HypothesisTest):
 
     _parameter_constraints = {
         "statistic": [MetricNames("statistic", STATISTICS), callable],
-        "estimation": "no_validation",  # the statistic judges its options
+        "estimation": "no_validation",  # the statistic checks its options
     }
 
     statistic: str | Callable = "auto"
@@ -428,8 +428,8 @@ def check_takes_groups(test: _base.HypothesisTest, statistic: Statistic) -> None
     _base.check_supports(
         statistic,
         "groups",
-        "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
-        "estimation 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
+        "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with "
+        "estimation='unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
         f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
         "independent given the predictions.",
     )

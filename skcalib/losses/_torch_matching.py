@@ -113,8 +113,8 @@ class DistributionMatchingLoss(Penalty):
         Whether what is conditioned on counts as constant, through which no gradients flow.
 
     estimation : {"unbiased", "biased"}, default="unbiased"
-        Whether the average is over all pairs of different samples, or also over each sample with
-        itself. Draws leave only the unbiased one unbiased.
+        "unbiased" averages over all pairs of different samples; "biased" also pairs each sample
+        with itself. Only "unbiased" stays unbiased when forecasts are drawn.
 
     See Also
     --------

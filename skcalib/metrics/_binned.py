@@ -210,8 +210,8 @@ def expected_calibration_error(
         frequencies and mean prediction; that sum; or the sum of the squares.
 
     estimation : {"biased", "debiased"}, default="biased"
-        "debiased" subtracts the estimated noise of the labels from the mean square gap. For
-        `norm="l2"` and "total-variation" only; `sample_weight` then holds importance weights.
+        "debiased" subtracts the estimated noise of the labels from the mean square gap. It needs
+        `norm="l2"` and "total-variation", and reads `sample_weight` as importance weights.
 
     add_bin_width : bool, default=False
         Add the average width of the bins, for an upper bound on the distance to calibration. For
@@ -220,12 +220,14 @@ def expected_calibration_error(
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
         for each predicted class; each class against the rest; or all classes at once, in bins of
-        the simplex, not "debiased", without `add_bin_width`. Or a lens of :mod:`skcalib.lenses`.
+        the simplex, neither "debiased" nor with `add_bin_width`. Or a lens of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------
@@ -235,7 +237,7 @@ def expected_calibration_error(
     Raises
     ------
     ValueError
-        If "debiased" finds no bin with two samples, in any class.
+        If "debiased" finds no bin with two samples in any class.
 
     Warns
     -----
@@ -256,7 +258,8 @@ def expected_calibration_error(
 
     Uniform bins are [j/B, (j+1)/B), or [a, b) between given edges, and the last contains 1.
     Quantile bins never separate ties. With "canonical" they are products of the intervals of all
-    classes, and most are soon of one sample. Cost: :math:`O(n \log B)`, or :math:`O(n \log n)`.
+    classes, and most of them hold a single sample. Cost: :math:`O(n \log B)`, or
+    :math:`O(n \log n)`.
 
     With "debiased" [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
     :math:`g_j^2`, for :math:`n_j` samples of equal weight with the mean outcome :math:`\bar y_j`. A
@@ -309,7 +312,7 @@ def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
         for other, needed in _CORRECTIONS[correction].items():
             if options[other] != needed:
                 raise ValueError(
-                    f"{request} needs {other}={needed!r}, for which it is known; found {other}="
+                    f"{request} needs {other}={needed!r}, which its formula assumes; found {other}="
                     f"{options[other]!r}. Pass {other}={needed!r}, or leave {correction[0]} out."
                 )
     requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")
@@ -401,9 +404,10 @@ def level_set_calibration_error(
         probability vectors. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

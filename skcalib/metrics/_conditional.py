@@ -306,10 +306,10 @@ def conditional_kernel_calibration_error(
         cross-validation, for each model anew.
 
     estimation : {"biased", "debiased", "standardized"}, default="biased"
-        "debiased" subtracts the expectation of the error for labels drawn from the predictions: 0
-        is then the mean under calibration. Forecasts need an `outcome_bandwidth` that is a number.
-        "standardized" divides the rest by its standard deviation: values above 2 are rare under
-        calibration. It is not for forecasts.
+        "debiased" subtracts the expectation of the error for labels drawn from the predictions, so
+        that the mean under calibration is 0. Forecasts then need a number as `outcome_bandwidth`.
+        "standardized" also divides by the standard deviation, so that values above 2 are rare under
+        calibration. It takes no forecasts.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
         Exact; with random Fourier features of the Gaussian kernel; or with features from chosen
@@ -326,9 +326,10 @@ def conditional_kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

@@ -227,9 +227,10 @@ def squared_kernel_calibration_error(
         tenth of the root mean square distance. Fix it to compare models.
 
     estimation : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Which pairs are averaged: all of different samples; also each sample with itself; the first
-        with the second, the third with the fourth, and so on; or all within blocks. The last two
-        depend on the order of the samples.
+        Which pairs are averaged. "unbiased": all pairs of different samples; "biased": also each
+        sample with itself; "linear": the first sample with the second, the third with the fourth,
+        and so on; "block": all pairs within blocks. "linear" and "block" depend on the order of the
+        samples.
 
     block_size : int, default=None
         Number of samples in a "block"; None means :math:`\lfloor\sqrt n\rfloor`.
@@ -239,8 +240,8 @@ def squared_kernel_calibration_error(
         ``multi_class="canonical"`` only.
 
     method : {"exact", "fourier"}, default="exact"
-        "fourier" uses random features of a named kernel, in linear time, for the estimates
-        "unbiased" and "biased".
+        "fourier" uses random features of a named kernel, in linear time, if `estimation` is
+        "unbiased" or "biased".
 
     n_components : int, default=200
         Number of random frequencies of "fourier".
@@ -253,9 +254,10 @@ def squared_kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------
@@ -266,7 +268,7 @@ def squared_kernel_calibration_error(
     Raises
     ------
     ValueError
-        If there are not enough samples for the estimate; with "top-label", not in any class.
+        If there are not enough samples for the estimate; with "top-label", if no class has enough.
 
     Warns
     -----
@@ -398,9 +400,10 @@ def kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------
@@ -512,9 +515,10 @@ def joint_kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

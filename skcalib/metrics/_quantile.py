@@ -122,8 +122,8 @@ def quantile_calibration_error(
 
     It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
     On samples of a calibrated forecast it is positive, of order :math:`n^{-1/2}` (biased upwards;
-    see `estimation`). Forecasts too wide for some samples and too narrow for others can have an
-    error of 0.
+    see `estimation`). Forecasts that are too wide for some samples and too narrow for others can
+    have an error of 0.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ def quantile_calibration_error(
         :class:`~skcalib.forecasts.QuantileForecast` the levels that it has.
 
     estimation : {"biased", "debiased"}, default="biased"
-        "debiased" subtracts from the mean square gap what the finite sample adds. For `norm="l2"`
-        only; `sample_weight` then holds importance weights.
+        "debiased" subtracts what the finite sample adds to the mean square gap. It needs
+        `norm="l2"`, and reads `sample_weight` as importance weights.
 
     squared : bool, default=False
-        Return the mean square gap itself: unbiased if "debiased", and perhaps negative. For
-        `norm="l2"` only.
+        Return the mean square gap itself, for `norm="l2"` only. With "debiased" it is unbiased, and
+        may be negative.
 
     Returns
     -------
@@ -183,8 +183,8 @@ def quantile_calibration_error(
     forecasts have only their own levels; for "interval", those of intervals between two of their
     quantiles, such as 0.8 of those at 0.1 and 0.9.
 
-    With "debiased" the mean square gap is that of all pairs of different samples, which is
-    unbiased. Its root, clipped at 0, is still biased upwards.
+    With "debiased" the mean square gap is averaged over all pairs of different samples, which makes
+    it unbiased. Its root, clipped at 0, is still biased upwards.
 
     References
     ----------
@@ -282,7 +282,7 @@ class Sharpness:
 def sharpness(
     y_forecast: object, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
 ) -> Sharpness:
-    """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
+    """Sharpness of forecasts: mean width of intervals, standard deviation and entropy.
 
     Among calibrated forecasts, sharper ones are better; an overconfident forecast is sharp as well.
 

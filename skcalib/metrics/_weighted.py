@@ -62,7 +62,7 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
 
 @cache
 def _silence_licence() -> None:
-    """Let HiGHS print its licence, as it does once in a process, to nowhere."""
+    """Make HiGHS print its licence, as it does once in each process, into os.devnull."""
     import highspy
 
     try:
@@ -79,16 +79,16 @@ def _silence_licence() -> None:
 
 
 def _solve(problem: Any, function_class: FunctionClass) -> None:
-    """Solve the convex program; the error for a user says why that is impossible."""
+    """Solve the convex program; if that is impossible, raise an error that says why."""
     import cvxpy
 
     # with a linear objective, a program that CVXPY calls quadratic is linear
     is_linear = problem.is_qp() and "HIGHS" in cvxpy.installed_solvers()
     if is_linear:
-        with _LICENCE_LOCK:  # or a second thread would take nowhere for the standard output
+        with _LICENCE_LOCK:  # a second thread would save os.devnull as standard output
             _silence_licence()
     solver, options = ("HIGHS", dict(HIGHS_OPTIONS)) if is_linear else ("CLARABEL", {})
-    try:  # in steps, as Problem.solve warns of what the status says
+    try:  # in steps, as Problem.solve would warn, too, if the status is bad
         program, chain, inverse_data = problem.get_problem_data(solver, solver_opts=options)
         result = chain.solve_via_data(problem, program, solver_opts=options)
         solution = chain.invert(result, inverse_data)
@@ -178,9 +178,10 @@ def weighted_calibration_error(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

@@ -554,7 +554,7 @@ class CrossValidation(NamedTuple):
             self.examples.fit_clone, model, ~test, warm_start_from=neighbour
         )
         for message, category in record:
-            if category is not ConvergenceWarning:  # a selected fit without an optimum warns again
+            if category is not ConvergenceWarning:  # the final fit warns again if needed
                 warn(message, category)
         results = []
         for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:

@@ -187,21 +187,21 @@ _LEVEL_SUM_ATOL = 1e-9
 
 @estimator_class()
 class QuantileRecalibrator(ForecastRecalibrator):
-    r"""Adds a constant to the quantiles of each level, so that intervals cover what they say.
+    r"""Adds a constant to the quantiles of each level, so that intervals cover as they say.
 
     Parameters
     ----------
     level_type : {"quantile", "interval"}, default="quantile"
-        "quantile": each is moved by itself. "interval": the two quantiles of a central
-        interval are moved apart by the same distance, which is conformalised quantile regression
-        [1]_; levels must be symmetric about 1/2.
+        "quantile": the quantiles of each level are moved by themselves. "interval": the two
+        quantiles of a central interval are moved apart by the same distance, which is conformalised
+        quantile regression [1]_; levels must be symmetric about 1/2.
 
     levels : array-like of shape (n_levels,), default=None
         Levels in (0, 1), increasing, at which any forecasts become quantiles. By default those of
         the forecasts, which must be a :class:`~skcalib.forecasts.QuantileForecast`.
 
     step_size : float, default=0.005
-        In :meth:`partial_fit`, what one outcome outside of its interval adds to the probability of
+        In :meth:`partial_fit`, how much an outcome outside its interval adds to the probability of
         the interval.
 
     Attributes
@@ -292,7 +292,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             targets = 1 - 2 * self.levels_[:n_intervals]
             self.miss_rates_, self._has_weights = 1 - targets, bool(np.ptp(data.weight) > 0)
             find_ranks = [least_rank] * len(targets)
-        offsets = np.empty(len(targets))  # infinite where there is no such rank
+        offsets = np.empty(len(targets))  # infinite where no rank is high enough
         for k, (score, target) in enumerate(zip(scores.T, targets, strict=True)):
             order = np.argsort(score, kind="stable")
             levels = pit_maps.rank_levels(data.weight[order], data.inverse_effective_size)

@@ -72,7 +72,7 @@ class CalibrationState:
     Attributes
     ----------
     classes : ndarray of shape (n_classes,) or None
-        The classes, an array that cannot be changed; None before the first update.
+        The classes, as a read-only array; None before the first update.
 
     is_binary : bool
         Whether there are two classes.
@@ -197,7 +197,7 @@ class CalibrationState:
             )
         vars(self).update(pickle.loads(content), _lock=Lock())
         if self.classes is not None:
-            self.classes.flags.writeable = False  # which a pickle forgets
+            self.classes.flags.writeable = False  # an array from a pickle is writeable
 
     def update(
         self,

@@ -1,4 +1,4 @@
-"""Whatever takes `given` takes it from any container, and refuses it without columns."""
+"""Functions take `given` from any container, and refuse it without columns."""
 
 import importlib
 import inspect

@@ -160,7 +160,7 @@ def with_metadata(table, change):
 )
 def test_changed_tables_are_refused(change, finding):
     table = CalibrationState().update(**GOOD).to_arrow()
-    with pytest.raises(ValueError, match=f"unchanged; {finding}.*merge states that were read"):
+    with pytest.raises(ValueError, match=f"unchanged; {finding}.*merge states, not their tables"):
         CalibrationState.from_arrow(change(table))
 
 
