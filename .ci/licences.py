@@ -14,7 +14,7 @@ EXTRAS = ("arrow", "tables", "onnx", "plot", "jax", "torch", "test")
 
 
 def licence_of(metadata):
-    """The licence that a package states, in the newest way that it uses."""
+    """The licence that a package states: as an expression, by classifiers, or as free text."""
     classifiers = [name.split(" :: ") for name in metadata.get_all("Classifier", [])]
     names = [parts[-1] for parts in classifiers if parts[0] == "License" and len(parts) > 2]
     fallback = (metadata.get("License") or "not stated").strip().splitlines()[0]

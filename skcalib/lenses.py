@@ -19,7 +19,7 @@ import numpy as np
 
 from ._data import ClassData, check_predictions
 from ._guesses import guess_other_names
-from ._inputs.arrays import ArrayLike, format_values
+from ._inputs.arrays import ArrayLike, check_numbers, format_values
 from ._inputs.labels import as_labels, encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
 from ._numerics.logits import iter_row_blocks
@@ -575,13 +575,13 @@ class Multilabel(_BuiltInLens):
 
 @dataclass(frozen=True)
 class _UserLens(_BuiltInLens):
-    """Somebody else's lens, whose problems are checked."""
+    """A user's lens, whose problems are checked."""
 
     lens: Any
     keeps_two_classes = False
 
     def __post_init__(self) -> None:
-        """Keep the lens itself."""
+        """Keep the user's lens, not a copy."""
 
     @property
     def average(self) -> str:  # type: ignore[override]
@@ -670,14 +670,14 @@ def _check_problem(problem: Any, n: int, lens: Lens) -> BinaryProblem:
     try:
         event, proba, weight, name, rows = BinaryProblem(*problem)
         index = np.arange(n) if rows is None else np.arange(n)[np.asarray(rows)]
-        event, proba = np.asarray(event), np.asarray(proba, dtype=np.float64)
+        event, proba = as_labels(event, "y_true"), check_numbers(proba, "y_proba", finite=False)
         is_valid = (
             event.shape == proba.shape == index.shape
             and np.isin(event, [0, 1]).all()
             and (np.abs(proba - 0.5) <= 0.5 + _PROBABILITY_ATOL).all()
-            and 0 <= weight < np.inf
+            and 0 <= float(weight) < np.inf
         )
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise TypeError(
             "multi_class must yield BinaryProblem(y_true, y_proba, weight, name, rows); found "
             f"{problem!r:.200} from {lens!r}: {error}. Correct its method reduce."
@@ -685,7 +685,7 @@ def _check_problem(problem: Any, n: int, lens: Lens) -> BinaryProblem:
     if not is_valid:
         raise ValueError(
             "multi_class must yield problems with events 0 or 1 and probabilities in [0, 1], one "
-            f"for each of the {len(index)} rows, and a weight that is not negative; found shapes "
+            f"for each of the {index.size} rows, and a weight that is not negative; found shapes "
             f"{event.shape} and {proba.shape} and the weight {weight!r} for {name!r} from "
             f"{lens!r}. Correct its method reduce."
         )

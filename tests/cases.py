@@ -219,7 +219,7 @@ TEST_CASES = {
     "Cox, asymptotic": CoxTest(method="asymptotic"),
 }
 
-# Tests that need equal weights; their other laws are those of every estimate.
+# Tests that need equal weights; the other laws of estimators hold for them, too.
 EQUAL_WEIGHT_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
     "distribution-free": CalibrationTest(method="distribution-free"),

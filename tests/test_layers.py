@@ -252,14 +252,14 @@ def test_import_of_the_package_loads_nothing_at_all():
     assert done.stdout.split() == []
 
 
-# Names of what changes something that all threads of a process share.
+# Functions and attributes that change state which all threads of a process share.
 SHARED = (
     "catch_warnings simplefilter filterwarnings resetwarnings showwarning rc_context rc style "
     "environ putenv chdir umask dup2 seterr set_printoptions setlocale setrecursionlimit set_state "
     "set_config set_num_threads manual_seed set_default_dtype"
 )
 ALLOWED = {
-    "_cli/command_line.py": {"catch_warnings", "showwarning", "dup2"},  # the process is its own
+    "_cli/command_line.py": {"catch_warnings", "showwarning", "dup2"},  # no other threads
     "metrics/_weighted.py": {"dup2"},  # once in a process, and locked
 }
 

@@ -127,7 +127,7 @@ def _make_parser() -> argparse.ArgumentParser:
     table.add_argument("--encoding", default="utf-8-sig", metavar="NAME", help=text)
     text = "leave out rows where a value is missing, but in --by, and say how many"
     table.add_argument("--drop-missing", action="store_true", help=text)
-    text = f"refuse tables of more rows, before they are decoded (default: {MAX_ROWS})"
+    text = f"refuse a table of more rows before it is decoded (default: {MAX_ROWS})"
     table.add_argument("--max-rows", type=int, default=MAX_ROWS, metavar="ROWS", help=text)
     text = "replace a file that exists; a page of a report is replaced without"
     table.add_argument("--force", action="store_true", help=text)

@@ -91,7 +91,7 @@ class Table(NamedTuple):
     """Columns of a file, of numbers or of texts."""
 
     columns: dict[Column, np.ndarray]  # of the rows where no value is missing
-    frame: Any  # a data frame, whose index has the name "line" or "row"; of all columns if kept
+    frame: Any  # a data frame with the index "line" or "row"; with all columns if they are kept
     is_complete: np.ndarray  # of all rows, whether no value is missing
 
     @property
@@ -161,7 +161,7 @@ def load_table(path: str, columns: Sequence[Column], options: argparse.Namespace
 
 
 def to_values(column: Any, rule: Rule, point: dict[int, int] | None = None) -> np.ndarray:
-    """Return the values of a column of a data frame; NaN where one is refused."""
+    """Return the values of a column of a data frame; NaN where the rule refuses a value."""
     dtype: Any = np.float64 if rule.is_number else object
     blocks = [np.empty(0, dtype)]
     for first in range(0, len(column), _MAX_BLOCK_ROWS):
@@ -169,8 +169,9 @@ def to_values(column: Any, rule: Rule, point: dict[int, int] | None = None) -> n
         try:
             code, distinct = block.factorize()
             used, code = np.unique(code, return_inverse=True)  # of a large dictionary, few
-            texts = [*map(str, distinct[used[used >= 0]].tolist())]  # not float64, as of 2⁵³ + 1
-        except (TypeError, NotImplementedError) as error:  # lists
+            # as Python's numbers: float64 has no 2⁵³ + 1
+            texts = [*map(str, distinct[used[used >= 0]].tolist())]
+        except (TypeError, NotImplementedError) as error:  # cells are lists
             raise ValueError(
                 f"Column {column.name!r} must hold numbers or texts; found the type {column.dtype}."
             ) from error
@@ -284,9 +285,9 @@ def _refuse_unsound(source: str) -> Iterator[None]:
 
 
 def _load_arrow(content: bytes, source: str, names: list[str], options: argparse.Namespace) -> Any:
-    """Return a data frame of Parquet or Arrow, decoded if it has few enough rows.
+    """Return a data frame of Parquet or Arrow; refuse too many rows before they are decoded.
 
-    A few bytes may stand for many rows. So texts of Parquet stay codes of distinct ones.
+    A few bytes may hold many rows, so texts of Parquet stay codes of the distinct ones.
     """
     import pandas
     from pyarrow import BufferReader, dataset, types
@@ -304,7 +305,7 @@ def _load_arrow(content: bytes, source: str, names: list[str], options: argparse
     with _refuse_unsound(source):
         table = fragment.to_table(columns=None if options.keeps_rows else list({*names}))
         frame = table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
-    for name in frame:  # pandas would write a part of nested values, and takes no rows of views
+    for name in frame:  # pandas shortens long lists, and takes no rows of views
         kind = table[name].type
         if options.keeps_rows if types.is_nested(kind) else "view" in str(kind):
             frame[name] = [row if row is None else str(row) for row in table[name].to_pylist()]
@@ -330,7 +331,7 @@ def _check_size(n_rows: int, source: str, options: argparse.Namespace) -> None:
     if n_rows > options.max_rows:
         raise ValueError(
             f"{source} must have at most {options.max_rows:,} rows; found {n_rows:,} or more. Take "
-            "a random part of them, or pass a larger --max-rows if they fit into memory."
+            "a random sample of the rows, or pass a larger --max-rows if all fit into memory."
         )
 
 

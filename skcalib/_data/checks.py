@@ -149,8 +149,8 @@ def _check_multilabel(
             f"probability for each entry; found shapes {label.shape} and {proba.shape}. Pass a "
             "single label as one column, y[:, None]."
         )
-    is_binary = np.isin(label, [0, 1])
-    if label.dtype.kind not in "biuf" or not is_binary.all():
+    is_binary = np.isin(label, [0, 1]) if label.dtype.kind in "biuf" else np.zeros(label.shape)
+    if not is_binary.all():
         raise ValueError(
             f"{names[0]} must hold 0 and 1, or False and True, with multi_class=Multilabel(); "
             f"found {label.ravel()[is_binary.argmin()]}. Where labels are missing, pass columns by "

@@ -8,15 +8,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._inputs.drawing import draw_labels, draw_labels_in_groups
+from .._numerics import sorting
 from .._numerics.array_api import Array, take_rows, to_numpy
 from .._numerics.logits import column_log_odds
-from .._numerics.sorting import (
-    LabelWeights,
-    pool_label_weights,
-    pool_sorted,
-    pool_ties,
-    sort_labelled,
-)
 from .base import EvaluationData
 
 # Rows of double precision that sum to 1 miss it by less than this.
@@ -248,21 +242,21 @@ class ClassData(EvaluationData):
     def pool_residuals(self) -> tuple[np.ndarray, np.ndarray]:
         """The sorted distinct predictions of two classes (m,), and the signed mass of each (m,)."""
         if not (self.weight == self.weight[0]).all():
-            return pool_ties(self.proba, self.weighted_residuals)
-        proba, label = sort_labelled(self.proba, self.label)  # no weights to sort along
-        points, mass = pool_sorted(proba, label - proba)  # exact, as not yet weighted
+            return sorting.pool_ties(self.proba, self.weighted_residuals)
+        proba, label = sorting.sort_labelled(self.proba, self.label)  # no weights to sort along
+        points, mass = sorting.pool_sorted(proba, label - proba)  # exact, as not yet weighted
         mass *= self.weight[0]
         return points, mass
 
-    def pool_label_weights(self) -> LabelWeights:
+    def pool_label_weights(self) -> sorting.LabelWeights:
         """The weights of two classes, summed where predictions are tied.
 
         If both columns are given, log p₁ − log p₀ tells which are tied, and sorts them.
         """
         if self.complement is None:
-            return pool_label_weights(self.proba, self.label, self.weight, self.square)
+            return sorting.pool_label_weights(self.proba, self.label, self.weight, self.square)
         spread = column_log_odds(self.matrix)
-        pooled = pool_label_weights(spread, self.label, self.weight, self.squares)
+        pooled = sorting.pool_label_weights(spread, self.label, self.weight, self.squares)
         share = self.proba / (self.proba + self.complement)
         points = share[np.unique(spread, return_index=True)[1]]
         return pooled._replace(points=np.maximum.accumulate(points))

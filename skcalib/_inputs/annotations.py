@@ -1,4 +1,4 @@
-"""What type checkers see of means over classes, and of scikit-learn, which has no annotations."""
+"""Types of means over classes, and of scikit-learn's classes, which have no annotations."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast, overload
@@ -12,7 +12,7 @@ Value = TypeVar("Value", float, np.ndarray)
 
 
 class Averaged(Protocol[P, Mean, Each]):
-    """A function that returns a mean over classes, or with `average=None` the values of all."""
+    """A function that returns a mean over classes, or all their values with `average=None`."""
 
     __name__: str
 
@@ -24,7 +24,7 @@ class Averaged(Protocol[P, Mean, Each]):
 
 
 def annotate_each(each: type[Each]) -> Callable[[Callable[P, Mean]], Averaged[P, Mean, Each]]:
-    """Say what a function returns with `average=None`; the decorator does nothing else."""
+    """Decorator that only tells type checkers what a function returns with `average=None`."""
     return lambda function: cast(Any, function)
 
 
@@ -38,7 +38,7 @@ class Estimator(Protocol):
 
 
 class Scorer(Protocol):
-    """A scorer as scikit-learn's: larger is better."""
+    """A scorer, as in scikit-learn: larger is better."""
 
     set_score_request: Any
 
@@ -54,7 +54,7 @@ class _Splitter(Protocol):
 CrossValidator = int | _Splitter | Iterable[tuple[Any, Any]] | None
 
 if TYPE_CHECKING:
-    # Bases without annotations would let any misspelt attribute or parameter pass.
+    # With bases that have no annotations, any misspelt attribute or parameter would pass.
 
     class BaseEstimator:
         fit: Any

@@ -52,12 +52,13 @@ def as_array(values: object, name: str) -> np.ndarray:
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
     shape = getattr(values, "shape", ())
-    if shape[1:] == (0,):
-        return np.empty(shape)  # a data frame without columns has no type
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if not isinstance(values, type) and shape[1:] == (0,):
+        return np.empty(shape)  # a data frame without columns has no dtype
+    rows = values if isinstance(values, list | tuple) else [values]
+    n_masked = sum(np.ma.count_masked(row) for row in rows if isinstance(row, np.ma.MaskedArray))
+    if n_masked:
         raise ValueError(
-            f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
-            "samples."
+            f"{name} must not have masked values; found {n_masked}. Remove these samples."
         )
     if isinstance(values, set | frozenset):
         raise ValueError(
@@ -76,7 +77,7 @@ def as_array(values: object, name: str) -> np.ndarray:
         )
         if array.dtype.kind == "O" and {*map(type, array.flat)} in ({list}, {np.ndarray}):
             array = np.array(array.tolist())  # rows that pyarrow or pandas hold as objects
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # tensors raise the last
         kind = TypeError if isinstance(error, TypeError) else ValueError
         reason = str(error).partition("\n")[0]  # not the array itself
         reason += f" {PIXELS_REMEDY}" if "<= 2" in reason else ""
@@ -173,7 +174,7 @@ def check_numbers(
 
 
 def import_package(name: str, caller: str, requirement: str) -> Any:
-    """Return a package that is only needed here; say how it is installed if it is missing."""
+    """Import an optional package; if it is missing, say how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -186,7 +187,7 @@ def column_names(table: object) -> list[Any]:
     """Return the names of the columns of a data frame or a pyarrow table; none for other arrays."""
     names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
     if names is None:
-        names = getattr(table, "columns", [])
+        names = getattr(table, "columns", []) if hasattr(table, "shape") else []  # none if lazy
     if callable(names) or not all(isinstance(name, Hashable) for name in names):
         return []
     return list(names)
@@ -203,6 +204,13 @@ def is_missing(value: object) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # whether pandas' NA equals itself is not known
         return True
+
+
+def fill_missing(values: np.ndarray) -> np.ndarray:
+    """Return the values, with NaN for missing objects."""
+    if values.dtype.kind != "O":
+        return values
+    return np.where(np.frompyfunc(is_missing, 1, 1)(values).astype(bool), np.nan, values)
 
 
 def is_pair(values: Any) -> bool:
@@ -241,7 +249,7 @@ def _as_doubles(values: object) -> np.ndarray:
     """Return the values as doubles; an empty array if they are no numbers."""
     try:
         return np.asarray([] if values is None else to_numpy(values), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         return np.empty(0)
 
 

@@ -7,20 +7,14 @@ independent of each other.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from .._numerics.sorting import codes_by_appearance
-from .arrays import (
-    ArrayLike,
-    are_probably_measurements,
-    check_same_length,
-    column_names,
-    format_values,
-    is_missing,
-    is_number,
-)
+from . import arrays
+from .arrays import ArrayLike
 from .checks import positive_weight_rows
 from .labels import as_labels
 
@@ -130,7 +124,7 @@ def check_distinct_keys(labels: Sequence[Any]) -> None:
     if len(set(rows)) < len(typed_rows):
         raise ValueError(
             "by must not hold both True and 1, or False and 0, which Python takes for the same "
-            f"subgroup; found {format_values(labels)}. Turn them into strings."
+            f"subgroup; found {arrays.format_values(labels)}. Turn them into strings."
         )
 
 
@@ -181,7 +175,7 @@ def to_columns(
         )
     if isinstance(by, Mapping):
         return _name_columns(list(by), list(by.values()), argument)
-    names = column_names(by)
+    names = arrays.column_names(by)
     if names:
         if len(set(names)) < len(names):
             raise ValueError(
@@ -237,7 +231,7 @@ def encode_column(
     if categories and set(distinct) <= {*categories, None}:
         return _sort_labels(distinct, code, _category_sort_key(categories))
     if not may_be_quantity:
-        _check_no_quantity([value for value in distinct if is_number(value)], name)
+        _check_no_quantity([value for value in distinct if arrays.is_number(value)], name)
     return _sort_labels(distinct, code, _natural_sort_key)
 
 
@@ -248,7 +242,7 @@ def _distinct(column: object, n: int, name: str, remedy: str) -> tuple[list[Any]
         raise ValueError(
             f"{name} must be 1-D, one value for each sample; found shape {values.shape}. {remedy}"
         )
-    check_same_length({"the predictions": n, name: len(values)})
+    arrays.check_same_length({"the predictions": n, name: len(values)})
     if values.dtype.kind in "biuf":
         distinct, code = np.unique(values, return_inverse=True)  # one NaN
         labels = distinct.tolist()
@@ -265,7 +259,8 @@ def _distinct(column: object, n: int, name: str, remedy: str) -> tuple[list[Any]
     code = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values.tolist()):
         label = value.item() if isinstance(value, np.generic) else value
-        label = None if is_missing(label) else label
+        label = _as_integer(float(label)) if isinstance(label, Decimal) else label
+        label = None if arrays.is_missing(label) else label
         try:  # True equals 1, but is another label
             code[row] = index.setdefault((isinstance(label, bool), label), len(index))
         except TypeError as error:
@@ -278,14 +273,14 @@ def _distinct(column: object, n: int, name: str, remedy: str) -> tuple[list[Any]
 
 def _as_integer(label: float) -> Any:
     """Return whole numbers as integers, as they were before values were missing; None for NaN."""
-    if is_missing(label):
+    if arrays.is_missing(label):
         return None
     return int(label) if label % 1 == 0 else label
 
 
 def _check_no_quantity(numbers: list[Any], name: str) -> None:
     """Refuse numbers that are measurements, or too many to be labels."""
-    if are_probably_measurements(numbers) or len(numbers) > _MAX_LABEL_NUMBERS:
+    if arrays.are_probably_measurements(numbers) or len(numbers) > _MAX_LABEL_NUMBERS:
         raise ValueError(
             f"{name} must name subgroups; found {len(numbers)} distinct numbers, which looks like "
             "a quantity. Divide it into ranges, as pandas.qcut(column, 4) does, or turn labels "
@@ -314,7 +309,7 @@ def _natural_sort_key(label: object) -> Any:
     """Return the sort key of a label: its type, and numbers within strings by their size."""
     if isinstance(label, bool):
         return 0, "", label
-    if is_number(label):
+    if arrays.is_number(label):
         return 1, "", label
     if isinstance(label, str):
         pieces = re.split("0*([0-9]+)", label)  # of numbers without zeros before them

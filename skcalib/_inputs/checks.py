@@ -15,6 +15,7 @@ from .arrays import (
     check_numbers,
     check_same_length,
     column_names,
+    fill_missing,
     format_values,
 )
 from .labels import remedy_for_ignored
@@ -94,7 +95,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray:
 def check_follow_up(time: ArrayLike, event: ArrayLike, length: int | None = None) -> tuple:
     """Times as doubles (n,), and truth values (n,): whether the event was observed then."""
     value = check_numbers(time, "time", ndim=1, length=length)
-    array = as_array(event, "event")
+    array = fill_missing(as_array(event, "event"))
     if array.shape != value.shape or not ((array == 0) | (array == 1)).all():
         raise ValueError(
             "event must hold True where it was observed and False where it was censored, or 1 and "

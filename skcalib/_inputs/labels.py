@@ -8,7 +8,7 @@ import numpy as np
 from .arrays import PIXELS_REMEDY, ArrayLike, are_probably_probabilities, as_array
 
 # Up to this size every integer can be represented as a double.
-_MAX_EXACT_INTEGER = 2.0**53
+_MAX_EXACT_INTEGER = np.float64(2**53)
 
 # Labels of one of these types can be compared with each other.
 _COMPARABLE_TYPES: tuple[tuple[type, ...], ...] = ((str,), (bytes,), (bool, np.bool_))

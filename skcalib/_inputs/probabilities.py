@@ -18,7 +18,7 @@ from .arrays import (
     as_device_floats,
     check_numbers,
     convert_numbers,
-    is_missing,
+    fill_missing,
     is_number,
 )
 from .warnings import warn
@@ -163,10 +163,7 @@ def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndar
 
 def _as_numbers(predicted: np.ndarray) -> np.ndarray:
     """Return objects as numbers, NaN for what is missing; unchanged if some are no numbers."""
-    if predicted.dtype.kind != "O":
-        return predicted
-    values = [np.nan if is_missing(value) else value for value in predicted.ravel().tolist()]
-    return convert_numbers(np.array(values, dtype=object).reshape(predicted.shape))
+    return convert_numbers(fill_missing(predicted)) if predicted.dtype.kind == "O" else predicted
 
 
 def is_forecast(obj: object) -> bool:

@@ -49,8 +49,8 @@ from .arrays import ArrayLike
 Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None
 
-# How the values of binary problems become one, in annotations; for type checkers without None, as
-# `Averaged` says what comes out then.
+# The annotation of `average`. Type checkers see it without None, as `Averaged` has a signature of
+# its own for None.
 Average = Literal["auto", "macro", "weighted"]
 if not TYPE_CHECKING:
     Average |= None
@@ -64,7 +64,8 @@ class Interval(_Interval):
 
     def is_satisfied_by(self, value: Any) -> bool:
         is_number = isinstance(value, np.generic) and not isinstance(value, np.bool_)
-        return super().is_satisfied_by(value.item() if is_number else value)
+        is_huge = isinstance(value, int) and abs(value) >= 2**1023  # too large for a double
+        return not is_huge and super().is_satisfied_by(value.item() if is_number else value)
 
 
 class IntegerInterval(Interval):
@@ -93,7 +94,7 @@ class Bins(Count):
     def is_satisfied_by(self, value: object) -> bool:
         try:
             edges = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return isinstance(value, str) and value == "auto"
         if edges.ndim != 1:
             return super().is_satisfied_by(value)
@@ -175,9 +176,9 @@ class CheckedParameters:
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def estimator_class(*, kw_only: bool = False) -> Callable[[Class], Class]:
-    """Decorator of an estimator's class, whose fields become its parameters.
+    """Decorator that makes the fields of an estimator's class its parameters.
 
-    Keywords of base classes come after those that the class adds.
+    The fields that a class adds come before those of its base classes.
     """
 
     def decorate(cls: Class) -> Class:
@@ -264,10 +265,10 @@ class Parallel(_Parallel):
 
 
 class _Task(_FuncWrapper):
-    """A function that joblib calls, with scikit-learn's configuration of the caller.
+    """A function that joblib calls, with the caller's configuration of scikit-learn.
 
-    scikit-learn hands on the filters of warnings, too. Threads have them in common, and would
-    restore those of each other: only the main thread, of this process or another one, sets them.
+    scikit-learn also passes on the warning filters. Threads share these, and each would undo what
+    another one sets. So only the main thread of a process sets them.
     """
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
@@ -278,7 +279,7 @@ class _Task(_FuncWrapper):
 
 
 def delay(function: Callable) -> Callable:
-    """Return joblib's function `delayed`, for `Parallel`."""
+    """Return a function to be called by `Parallel`, as joblib's `delayed` does."""
     return lambda *args, **kwargs: (_Task(function), args, kwargs)
 
 

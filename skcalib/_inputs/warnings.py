@@ -1,4 +1,4 @@
-"""Warnings that point at the user's own line, or are recorded; limits of memory and time."""
+"""Warnings that point at the user's line, or are recorded; limits of memory and time."""
 
 import os
 import sys
@@ -26,9 +26,9 @@ _RECORD: ContextVar[list | None] = ContextVar("_RECORD", default=None)
 
 
 def record_warnings(function: Callable, *args: object, **kwargs: object) -> tuple[Any, list]:
-    """Return the value of a function, and the warnings of `warn` in this thread, which say nothing.
+    """Return the value of a function, and the warnings of `warn`, which are recorded, not issued.
 
-    The filters of Python would silence other threads, too.
+    Python's own filters would also silence other threads.
     """
     record: list[tuple[str, type[Warning]]] = []
     context = copy_context()

@@ -65,11 +65,11 @@ class UnitSums:
         return min(max(products / total, least / (total + added)), 1.0)
 
     def dependence(self, residual: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """How far residuals (n,) of standard deviations (n,) go together in each unit, (U,).
+        """The dependence of residuals (n,) with standard deviations (n,) in each unit, (U,).
 
-        From 0 to 1: it compares the products of residuals within groups with the largest that they
-        can be, over all groups of at least half and at most twice the weight. Two groups of the
-        same weight are added, in which all goes together.
+        It is from 0 to 1, and compares the products of residuals within groups with their largest
+        possible values, over all groups of at least half and at most twice the weight. Two groups
+        of the same weight are added, in which residuals depend fully on each other.
         """
         if not self.has_groups:
             return np.zeros(self.number)
@@ -112,7 +112,7 @@ def cross_variances(first: float, second: float = 0.0, both: float = 0.0) -> flo
 
 
 class GroupedSums:
-    """How far sums over samples vary, whose terms may go together within groups.
+    """The variance of sums over samples whose terms may depend on each other within groups.
 
     Parameters: the weights (n,), which sum to 1, and the groups: None, codes (n,), or codes (n, 2)
     of two columns that cross each other. The variance of these is the sum of both, less that of

@@ -36,7 +36,7 @@ def iter_row_blocks(
 
 
 def iter_slices(n: int, size: int) -> Iterator[slice]:
-    """Yield slices that cut n rows into blocks of this size, of which the last may be shorter."""
+    """Yield slices that cut n rows into blocks of this size; the last may be shorter."""
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 

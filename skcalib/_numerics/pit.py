@@ -1,4 +1,4 @@
-"""How far probability integral transforms (PITs) are from uniform.
+"""The gap between probability integral transforms (PITs) and the uniform distribution.
 
 The gap is d(p) = F̂(p) − p for p in [0, 1], where F̂ = Σ_i w_i G_i is the distribution of the PITs.
 An outcome of a continuous forecast has a PIT u_i, and G_i is a step. One of positive probability

@@ -108,7 +108,7 @@ def _lower_increasing_bound(table: LabelWeights, x: np.ndarray, tail: float) -> 
     n_samples = total.sum() ** 2 / squares.sum()
     share = np.minimum(_WINDOWS * n_samples ** (-1 / 3), 1)
     shares = np.unique(np.append(share[share * n_samples >= _MIN_WINDOW_SAMPLES], share.max()))
-    sums = cumulate(np.stack([total, table.weight[1], squares]))  # of the points before
+    sums = cumulate(np.stack([total, table.weight[1], squares]))  # of all points before each
     levels = np.linspace(0, (1 - _WEIGHT_SUM_RTOL) * sums[0, -1], _N_ANCHORS)
     anchors = np.unique(np.searchsorted(sums[0, 1:], levels).clip(max=len(points) - 1))
     end = anchors + 1

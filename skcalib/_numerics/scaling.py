@@ -11,18 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from .array_api import (
-    MIN_DENOMINATOR,
-    Array,
-    apply_out,
-    array_namespace,
-    as_type,
-    asarray_like,
-    dot,
-    doubles,
-    row_dots,
-    to_numpy,
-)
+from . import array_api
+from .array_api import MIN_DENOMINATOR, Array, array_namespace
 from .logits import SAMPLE_SIZE, iter_row_blocks, softmax_in_place
 from .newton import CURVATURE_RTOL, LOSS_RTOL, Solve, conjugate_gradients, line_search
 from .scaling_designs import Design
@@ -102,7 +92,7 @@ class SoftmaxProblem:
         share = _MIXING_SHARE if self.design.mixes_classes else 1
         are_many = math.prod(inputs.shape) > _MAX_EXACT_ENTRIES * share
         is_single = are_many and float(xp.max(inputs) - xp.min(inputs)) <= _MAX_SINGLE_RANGE
-        return as_type(inputs, xp.float32) if is_single else inputs
+        return array_api.as_type(inputs, xp.float32) if is_single else inputs
 
     @cached_property
     def proba(self) -> Array:
@@ -126,13 +116,13 @@ class SoftmaxProblem:
         """The loss and its gradient at the parameters."""
         xp, deviation = array_namespace(parameters), parameters - self.start
         gradient = self.finite_penalty * deviation
-        value = dot(deviation, gradient) / 2
+        value = array_api.dot(deviation, gradient) / 2
         for rows in self.blocks():
             inputs, target, weight = self.inputs[rows, :], self.target[rows, :], self.weight[rows]
             scores = self.scores(parameters, rows)
             scores -= xp.max(scores, axis=1, keepdims=True)
-            score = row_dots(target, scores)
-            share = apply_out("exp", scores, out=scores)
+            score = array_api.row_dots(target, scores)
+            share = array_api.apply_out("exp", scores, out=scores)
             total = xp.sum(share, axis=1)
             share /= total[:, None]
             self.proba[rows, :] = xp.where(share > _MIN_SHARE, share, 0.0)
@@ -181,10 +171,10 @@ class Point:
             inputs = problem.product_inputs[rows, :]
             share = proba[rows, :]
             change = problem.design.scores(unit, inputs)
-            change -= row_dots(share, change)[:, None]
+            change -= array_api.row_dots(share, change)[:, None]
             change *= share
-            change *= as_type(problem.weight[rows, None], inputs.dtype)
-            product += size * doubles(problem.design.adjoint(change, inputs))
+            change *= array_api.as_type(problem.weight[rows, None], inputs.dtype)
+            product += size * array_api.doubles(problem.design.adjoint(change, inputs))
         product[problem.is_fixed] = 0.0
         return product
 
@@ -208,7 +198,7 @@ class Point:
         Also return the `max_score_change` of the step.
         """
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
-        if dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
+        if array_api.dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
         change = self.problem.max_score_change(step)
         parameter_share = _MAX_PARAMETER_STEP / (_max_abs(step) + MIN_DENOMINATOR)
@@ -217,7 +207,7 @@ class Point:
 
     def steepness(self, precondition: Solve) -> float:
         """The square of the gradient, in units in which all curvatures are about 1."""
-        return dot(self.gradient, precondition(self.gradient))
+        return array_api.dot(self.gradient, precondition(self.gradient))
 
 
 def separate_preconditioner(point: Point) -> Solve:
@@ -310,7 +300,7 @@ def _max_abs(values: Array) -> float:
 def _factor_out_scale(parameters: Array, dtype: object) -> tuple[float, Array]:
     """A size, and parameters divided by it, of at most 1 and in the given precision."""
     size = _max_abs(parameters) + MIN_DENOMINATOR
-    return size, as_type(parameters / size, dtype)
+    return size, array_api.as_type(parameters / size, dtype)
 
 
 def softmax_regression(
@@ -339,11 +329,12 @@ def softmax_regression(
     All is computed in the namespace of the inputs, in double precision; parameters are returned in
     an array of NumPy.
     """
-    start = asarray_like(inputs, start)
-    penalty = asarray_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
+    start = array_api.asarray_like(inputs, start)
+    penalty = array_api.asarray_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
     problem = SoftmaxProblem(design, inputs, target, weight, start, penalty, offset)
     if guess is not None:
-        start = array_namespace(start).where(problem.is_fixed, start, asarray_like(inputs, guess))
+        guess = array_api.asarray_like(inputs, guess)
+        start = array_namespace(start).where(problem.is_fixed, start, guess)
     here = problem.evaluate(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
     unseen = _DECREASE_PER_ENTRY * target.shape[1] / target.shape[0]
@@ -352,10 +343,10 @@ def softmax_regression(
             precondition = preconditioner(here)
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
-        promise = -dot(here.gradient, step)
+        promise = -array_api.dot(here.gradient, step)
         if is_large(target) and tolerance <= _SURE_RESIDUAL_RTOL and promise <= unseen:
             change *= min(1.0, promise / last_promise)  # of a further step
-            return to_numpy(here.parameters), change
+            return array_api.to_numpy(here.parameters), change
         rounding = LOSS_RTOL * abs(here.loss)
         there = line_search(
             problem.evaluate, here.parameters, step, here.loss, promise, rounding=rounding
@@ -363,14 +354,14 @@ def softmax_regression(
         if promise <= _STALLED_DECREASE_ATOL:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
             if not flatter:
-                return to_numpy(here.parameters), max(last_change, change)
+                return array_api.to_numpy(here.parameters), max(last_change, change)
         if there is None:
             break
         here = there
         next_promise = promise * max(tolerance, promise / last_promise) ** 2
         if promise <= _DECREASE_ATOL or next_promise <= _LAST_DECREASE_ATOL:
-            return to_numpy(here.parameters), change
+            return array_api.to_numpy(here.parameters), change
         last_promise = promise
         loosest = 0.3 * np.sqrt(_LAST_DECREASE_ATOL / next_promise)  # so that the next is the last
         tolerance = float(np.clip(max(np.sqrt(promise), loosest), 1e-6, 0.1))
-    return to_numpy(here.parameters), np.inf
+    return array_api.to_numpy(here.parameters), np.inf

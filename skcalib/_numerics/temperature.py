@@ -6,15 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from .array_api import (
-    MIN_DENOMINATOR,
-    Array,
-    apply_out,
-    array_namespace,
-    doubles,
-    row_dots,
-    take_labels,
-)
+from . import array_api
+from .array_api import MIN_DENOMINATOR, Array, array_namespace
 from .logits import SAMPLE_SIZE, iter_row_blocks, softmax_in_place
 from .newton import nonnegative_step
 
@@ -80,7 +73,7 @@ class TemperingProblem(NamedTuple):
 
         The solution for a subsample of the rows is the start for all rows.
         """
-        n, problem = self.label.shape[0], self._replace(weight=doubles(self.weight))
+        n, problem = self.label.shape[0], self._replace(weight=array_api.doubles(self.weight))
         inverse = 1.0
         for every in (max(n // SAMPLE_SIZE, 1), 1):
             start = inverse if 0 < inverse < np.inf else 1.0
@@ -110,22 +103,22 @@ class TemperingProblem(NamedTuple):
                 value = log_proba(rows)
                 value -= xp.max(value, axis=1, keepdims=True)
                 share = beta * value
-                apply_out("exp", share, out=share)
+                array_api.apply_out("exp", share, out=share)
                 total = xp.sum(share, axis=1)
-                mean_value = row_dots(share, value) / total
+                mean_value = array_api.row_dots(share, value) / total
                 value -= mean_value[:, None]
                 mean += weight[rows] @ mean_value
                 share *= value
-                second += weight[rows] @ (row_dots(share, value) / total)
+                second += weight[rows] @ (array_api.row_dots(share, value) / total)
                 share *= value
-                third += weight[rows] @ (row_dots(share, value) / total)
+                third += weight[rows] @ (array_api.row_dots(share, value) / total)
             return float(mean), float(second), float(third)
 
         observed = uniform = 0.0
         for rows in blocks:
             value = log_proba(rows)
             top = xp.max(value, axis=1)
-            label_value = take_labels(value, label[rows, None])[:, 0]
+            label_value = array_api.take_labels(value, label[rows, None])[:, 0]
             observed += weight[rows] @ (label_value - top)
             uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
         observed, uniform = float(observed), float(uniform)

@@ -115,6 +115,6 @@ def check_kind(data: AnyData, options: dict[str, Any]) -> None:
     follows = options["outcome_bandwidth"] == "median" and not callable(options["outcome_kernel"])
     if is_forecast and options["estimation"] == "debiased" and follows:
         raise ValueError(
-            "estimation='debiased' needs an outcome_bandwidth that does not follow the outcomes, "
-            "as the expectation of the error is unknown otherwise; found 'median'. Pass a number."
+            "estimation='debiased' needs an outcome_bandwidth that does not depend on outcomes, "
+            "or the expectation of the error is unknown; found 'median'. Pass a number."
         )

@@ -62,8 +62,8 @@ def check_fourier(method: str, kernel: str | Callable, estimation: str) -> None:
         )
     if estimation not in ("unbiased", "biased"):
         raise ValueError(
-            f"method='fourier' is for estimation='unbiased' and 'biased'; found {estimation!r}, "
-            "which takes linear or little time anyway. Use method='exact'."
+            f"method='fourier' needs estimation='unbiased' or 'biased'; found {estimation!r}, "
+            "which is fast without random features. Use method='exact'."
         )
 
 

@@ -54,9 +54,9 @@ def gram_product(
 def _iter_tiles(
     kernel: Kernel, points: Array, *, is_symmetric: bool = True
 ) -> Iterator[tuple[slice, slice, Array]]:
-    """Yield rows, columns and kernel values (a, b) of tiles: on and above the diagonal, or all.
+    """Yield rows, columns and kernel values (a, b) of all tiles, or of none below the diagonal.
 
-    After the first row of a half, warn if the others take long.
+    In the second case, warn after the first row of tiles if the others will take long.
     """
     xp, n, tile = array_namespace(points), points.shape[0], _pair_tile(kernel, points)
     blocks, start = list(iter_slices(n, tile)), perf_counter()
@@ -68,7 +68,7 @@ def _iter_tiles(
 
 
 def _clear_diagonal(gram: Array) -> Array:
-    """The values of a kernel (a, a), with 0 for each sample with itself."""
+    """The values of a kernel (a, a), with 0 on the diagonal."""
     index = arange_like(gram, gram.shape[0])
     is_other = _expand_for_kernel(index[:, None] != index, gram)
     return array_namespace(gram).where(is_other, gram, 0.0)
@@ -106,8 +106,8 @@ def warn_of_pairs(n: int, seconds: float) -> None:
     warn_if_slow(
         seconds,
         f"A sum over all pairs of {n} samples",
-        "Pass a random subsample of the rows, or method='fourier' or estimation='block' to a "
-        "function that takes them: these need linear or little time.",
+        "Pass a random subsample of the rows. Some functions also take method='fourier' or "
+        "estimation='block', which are faster.",
     )
 
 

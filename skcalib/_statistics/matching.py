@@ -12,20 +12,12 @@ import numpy as np
 from .._data import AnyData, ClassData
 from .._numerics.median_distance import pair_weight
 from ..forecasts import EnsembleForecast
+from . import matching_features
 from .base import Statistic
 from .gram import gram_quadratic_forms
 from .kernels import check_finite_kernel
 from .matching_checks import MatchingOptions, check_matching
-from .matching_features import (
-    Features,
-    OutcomeWaves,
-    RandomWaves,
-    UniformWaves,
-    class_features,
-    decision_features,
-    loss_table,
-    outcome_bandwidth,
-)
+from .matching_features import Features, OutcomeWaves, RandomWaves, UniformWaves
 from .matching_given import compute_in_blocks, make_condition_kernel
 from .matching_pairs import OutcomePairs, UniformPairs
 from .squared_error import SquaredKernelError, check_not_negative
@@ -120,10 +112,10 @@ class MatchingError(Statistic):
         """Features, or None where terms of pairs are faster or all that is known."""
         data, matching_options = self.data, self.matching_options
         if not data.is_forecast:
-            return class_features(data, matching_options)
+            return matching_features.class_features(data, matching_options)
         shared = self.forecast, self.mass
         if matching_options.has_decision_kernel:
-            return decision_features(*shared, matching_options)
+            return matching_features.decision_features(*shared, matching_options)
         if matching_options.method == "fourier" and matching_options.kernel == "laplacian":
             return RandomWaves(*shared, self.given, matching_options)
         if matching_options.kernel != "rbf":
@@ -144,7 +136,9 @@ class MatchingError(Statistic):
         """The bandwidth for each row of outcomes (R, n), (R,)."""
         if not self.has_median:
             return np.full(len(values), float(self.bandwidth))
-        return np.apply_along_axis(outcome_bandwidth, 1, values, self.data.weight, self.forecast)
+        return np.apply_along_axis(
+            matching_features.outcome_bandwidth, 1, values, self.data.weight, self.forecast
+        )
 
     def pairs_for(self, value: np.ndarray) -> OutcomePairs | UniformPairs:
         """The terms of pairs; their bandwidth may depend on the outcomes (n,)."""
@@ -332,7 +326,7 @@ def make_matching_error(
         return MatchingError(data, **vars(options))
     shared: dict[str, Any] = {"kernel": options.given_kernel, "bandwidth": options.given_bandwidth}
     if has_losses:
-        table = loss_table(options.losses, data.classes)
+        table = matching_features.loss_table(options.losses, data.classes)
         shared["class_kernel"] = table @ table.T
     form = "canonical" if data.is_binary or has_losses else form
     return ClassKernelErrors(data, form, estimation=options.estimation, **shared)

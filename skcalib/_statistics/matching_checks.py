@@ -122,7 +122,7 @@ class MatchingOptions:
         return check_numbers(values, "thresholds", ndim=1, rows="at least one threshold")
 
     def find_uses(self, given: Any, is_of_classes: bool) -> dict[str, bool]:
-        """Whether something reads an option, given the others."""
+        """Return for each option whether it has an effect beside the others."""
         form, has_losses = self.calibration, self.kernel == "loss"
         is_near = form in (_NEAR_FORMS_OF_CLASSES if is_of_classes else NEAR_FORMS)
         is_near &= not (is_of_classes and has_losses and form == "marginal")

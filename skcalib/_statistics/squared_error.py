@@ -13,16 +13,10 @@ from .._inputs.options import select_arguments
 from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
+from . import kernels
 from .base import Statistic
 from .gram import gram_block_sums, gram_diagonal, gram_own_terms, gram_pair_sum, kernel_width
-from .kernels import (
-    KERNELS,
-    MIN_KERNEL_BANDWIDTH,
-    check_finite_kernel,
-    check_semidefinite,
-    kernel_function,
-    resolve_bandwidth,
-)
+from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH
 
 # Kernel values in single precision are wrong by less than this share.
 _SINGLE_KERNEL_RTOL = 1e-6
@@ -72,7 +66,7 @@ class SquaredKernelError(Statistic):
         # of each block, if there are blocks
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, data)
-        bandwidth = resolve_bandwidth(data, kernel, bandwidth)
+        bandwidth = kernels.resolve_bandwidth(data, kernel, bandwidth)
         names = ("kernel", "bandwidth", "class_kernel", "estimation", "block_size")
         self.options = select_arguments(locals(), names)
         is_laplacian = not callable(kernel) and not KERNELS[kernel].is_gaussian
@@ -93,8 +87,8 @@ class SquaredKernelError(Statistic):
     @cached_property
     def kernel(self) -> Any:
         """The kernel as a function of rows of probabilities."""
-        kernel, bandwidth = self.options["kernel"], self.options["bandwidth"]
-        return kernel_function(self.data, kernel, bandwidth, may_be_matrices=self.root is None)
+        options = self.options["kernel"], self.options["bandwidth"]
+        return kernels.kernel_function(self.data, *options, may_be_matrices=self.root is None)
 
     @property
     def largest_term(self) -> float | None:
@@ -108,7 +102,7 @@ class SquaredKernelError(Statistic):
         else:
             matrices = [np.asarray(self.kernel(row, row))[0, 0] for row in points[:, None]]
             largest = _largest_form(np.stack(matrices))
-        check_finite_kernel(np.array(largest))
+        kernels.check_finite_kernel(np.array(largest))
         return largest
 
     @property
@@ -142,7 +136,7 @@ class SquaredKernelError(Statistic):
             values = pairs / self.pair_weight
         else:  # pairs of the samples that a row stands for
             values = (pairs + diagonal - self._diagonal_of_singles(residual)) / self.pair_weight
-        check_finite_kernel(values)
+        kernels.check_finite_kernel(values)
         if is_biased:
             check_not_negative(values, self.data.weight.shape[0] * diagonal)
             values = np.maximum(values, 0.0)
@@ -152,7 +146,7 @@ class SquaredKernelError(Statistic):
         """Σ_{i≠j} w_i w_j h_ij within each block, (n_blocks, R)."""
         mass = self.weighted_residuals(labels)
         sums = gram_block_sums(self.kernel, self.data.matrix, mass, self.block_size)
-        check_finite_kernel(sums)
+        kernels.check_finite_kernel(sums)
         return sums
 
     def gram_terms(self) -> tuple[Any, ...]:
@@ -216,7 +210,7 @@ def _largest_form(matrices: np.ndarray) -> float:
 def _root(class_kernel: np.ndarray, data: ClassData) -> np.ndarray:
     """L with L Lᵀ = M, for the class kernel M in the order of the classes."""
     matrix = check_class_kernel(class_kernel, len(data.classes))
-    eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
+    eigenvalue, vector = kernels.check_semidefinite(matrix, "class_kernel")
     return vector * np.sqrt(np.maximum(eigenvalue, 0))
 
 
@@ -263,8 +257,8 @@ def check_enough_for_estimation(
     check_has_pairs(estimation, n)
     if estimation == "unbiased" and has_negligible_pairs(data):
         raise ValueError(
-            "estimation='unbiased' of a CalibrationState needs weights that are comparable, as it "
-            "keeps their sums only; found one sample with almost all weight. Use "
+            "estimation='unbiased' of a CalibrationState needs weights that are comparable, as the "
+            "state keeps only their sums; found one sample with almost all weight. Use "
             "estimation='biased'."
         )
     if estimation == "block" and block_size is not None and n < block_size:

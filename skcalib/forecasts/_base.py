@@ -11,15 +11,8 @@ from .._inputs.arrays import ArrayLike, check_numbers, format_value, is_number
 from .._inputs.drawing import draw_seed
 from .._inputs.scikit_learn import RandomState
 from .._inputs.warnings import check_memory, warn
+from .._numerics import crps
 from .._numerics.array_api import root_mean_square
-from .._numerics.crps import (
-    crps_ensemble,
-    crps_ppf_between,
-    gauss_legendre,
-    integrate_levels,
-    nodes_of_pieces,
-    quantile_nodes,
-)
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _MIN_RELATIVE_SPREAD = 1e-6
@@ -351,7 +344,7 @@ class Forecast(ABC):
         seed = draw_seed(random_state)
         if size is not None:
             check_count(size, "size")
-            check_memory(24.0 * size * len(self), f"size={size}", "Draw less at once.")
+            check_memory(24.0 * min(size, 10**30) * len(self), f"size={size}", "Draw less at once.")
         draws = self._sample(np.random.default_rng(seed), 1 if size is None else size)
         return draws[:, 0] if size is None else draws
 
@@ -477,14 +470,14 @@ class Forecast(ABC):
             return atoms
         n = len(self)
         check_count(_N_NODES if n_nodes is None else n_nodes, "n_nodes")
-        level, weight = (np.tile(a, (n, 1)) for a in quantile_nodes(n_nodes or _N_NODES))
+        level, weight = (np.tile(a, (n, 1)) for a in crps.quantile_nodes(n_nodes or _N_NODES))
         if n_nodes is None:
             is_rough = self._is_of_counts  # with jumps, more than can be summed
             if not is_rough:
                 pieces, is_rough = self._find_pieces()
             self._warn_of(np.full(n, is_rough), "components")
             if not is_rough:
-                level, weight = nodes_of_pieces(pieces, n)
+                level, weight = crps.nodes_of_pieces(pieces, n)
         # not `quantiles`, which may be those of ranks, and infinite
         location = self._ppf(level)
         return Components(location, np.zeros_like(location), weight)
@@ -497,7 +490,7 @@ class Forecast(ABC):
             z = (self._ppf_at(level, row) - centre[row]) / unit[row]
             return 2 + z / np.hypot(1, z)
 
-        _, is_rough, pieces = integrate_levels(bounded, self._kink_levels())
+        _, is_rough, pieces = crps.integrate_levels(bounded, self._kink_levels())
         return pieces, bool(is_rough.any())
 
     def _centre_and_unit(self) -> tuple[np.ndarray, np.ndarray]:
@@ -522,7 +515,7 @@ class Forecast(ABC):
                 values.append(np.einsum("anc,nc->na", value, atoms.weight))
                 continue
             outcomes = np.empty((len(rows), 0)) if kinks is None else kinks[rows]
-            value, is_rough[rows], _ = integrate_levels(
+            value, is_rough[rows], _ = crps.integrate_levels(
                 lambda level, row, f=forecast, r=rows: function(f._ppf_at(level, row), r[row]),  # type: ignore[misc]
                 np.column_stack([forecast._kink_levels(), forecast._cdf(outcomes)]),
             )
@@ -568,7 +561,7 @@ class Forecast(ABC):
 
     def _wasserstein_points(self) -> np.ndarray:
         """Return points (n, d) whose Euclidean distances are Wasserstein distances of order 2."""
-        node, share = gauss_legendre(_WASSERSTEIN_NODES)
+        node, share = crps.gauss_legendre(_WASSERSTEIN_NODES)
         # not `quantiles`, which may be those of ranks, and infinite
         return self._ppf(np.broadcast_to(node, (len(self), len(node)))) * np.sqrt(share)
 
@@ -662,7 +655,7 @@ class Forecast(ABC):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         atoms = self._atoms()
         if atoms is not None:
-            return crps_ensemble(y, atoms.location, atoms.weight)
+            return crps.crps_ensemble(y, atoms.location, atoms.weight)
         # quantile functions made of two halves, as that of a Laplace, have a kink at the median
         levels = np.column_stack([self._cdf(y[:, None]), np.full(len(y), 0.5)])
         return self._crps_by_quantiles(y, levels, -np.inf, np.inf)
@@ -671,7 +664,7 @@ class Forecast(ABC):
         self, y: np.ndarray, levels: np.ndarray, low: float | np.ndarray, high: float | np.ndarray
     ) -> np.ndarray:
         if not self._is_of_counts:
-            score, is_rough = crps_ppf_between(y, self._ppf_at, levels, low, high)
+            score, is_rough = crps.crps_ppf_between(y, self._ppf_at, levels, low, high)
             self._warn_of(is_rough, "CRPS")
             return score
         scores = []
@@ -684,7 +677,7 @@ class Forecast(ABC):
                 )
             first, last = (np.broadcast_to(end, len(y))[rows] for end in (low, high))
             members = np.clip(atoms.location, first[:, None], last[:, None])
-            scores.append(crps_ensemble(np.clip(y[rows], first, last), members, atoms.weight))
+            scores.append(crps.crps_ensemble(np.clip(y[rows], first, last), members, atoms.weight))
         return np.concatenate(scores)
 
     def _ppf_at(self, level: np.ndarray, row: np.ndarray) -> np.ndarray:

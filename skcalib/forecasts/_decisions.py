@@ -11,8 +11,10 @@ from .._inputs.arrays import (
     convert_numbers,
     format_value,
     format_values,
+    is_missing,
     is_number,
 )
+from .._inputs.checks import check_column_order
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params
@@ -239,20 +241,20 @@ class DecisionLoss:
             From 0 to n_actions − 1.
         """
         names = list(range(n_actions)) if self.actions is None else self.actions.tolist()
-        values = as_labels(action, "action") if np.ndim(action) else np.array([action])
+        is_list = hasattr(action, "__len__") and not isinstance(action, str | bytes)
+        values = as_labels(action if is_list else [action], "action")
         if values.ndim != 1 or len(values) not in (1, n_samples):
             raise ValueError(
                 f"action must be one action, or one for each of the {n_samples} samples; found "
                 f"shape {values.shape}. Pass what bayes_action returns."
             )
-        code_of = {name: k for k, name in enumerate(names)}
-        unknown = [value for value in values.tolist() if value not in code_of]
+        unknown = [value for value in values.tolist() if is_missing(value) or value not in names]
         if unknown:
             raise ValueError(
                 f"action must be among those that have losses, {format_values(names)}; found "
                 f"{unknown[0]!r}. Pass what bayes_action returns."
             )
-        numbers = np.array([code_of[value] for value in values.tolist()], dtype=np.intp)
+        numbers = np.array([names.index(value) for value in values.tolist()], dtype=np.intp)
         return np.broadcast_to(numbers, (n_samples,))
 
     def _call_loss(self, y: np.ndarray) -> np.ndarray:
@@ -365,9 +367,10 @@ def check_actions(actions: ArrayLike) -> np.ndarray:
 
 def check_breakpoints(breakpoints: ArrayLike) -> np.ndarray:
     """Return finite numbers in increasing order, each of them once."""
-    if np.size(breakpoints) == 0:
+    array = as_array(breakpoints, "breakpoints")
+    if array.size == 0:
         return np.empty(0)
-    return np.unique(check_numbers(breakpoints, "breakpoints", ndim=1, rows="outcomes in a list"))
+    return np.unique(check_numbers(array, "breakpoints", ndim=1, rows="outcomes in a list"))
 
 
 def class_expected_losses(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
@@ -493,7 +496,7 @@ def expected_loss(
 
 def _class_expected_losses(y_pred: Any, decision: DecisionLoss, labels: Any) -> np.ndarray:
     """Return expected losses (n, n_actions) of class probabilities."""
-    proba = check_probabilities(y_pred, partner="labels")
+    proba = check_probabilities(y_pred, name="y_pred", partner="labels")
     matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
     classes = None if labels is None else as_labels(labels, "labels")
     if classes is not None and classes.shape != (matrix.shape[1],):
@@ -501,4 +504,5 @@ def _class_expected_losses(y_pred: Any, decision: DecisionLoss, labels: Any) -> 
             f"labels must name one class for each of the {matrix.shape[1]} columns of y_pred; "
             f"found shape {classes.shape}. Give the classes in the order of the columns."
         )
+    check_column_order(y_pred, np.arange(matrix.shape[1]) if classes is None else classes, "y_pred")
     return class_expected_losses(matrix, decision.of_classes(classes, matrix.shape[1]))

@@ -321,5 +321,5 @@ def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarra
         index = np.searchsorted(np.cumsum(weight), level - _WEIGHT_SUM_ATOL, side="left")
     else:
         index = count_members(level - _WEIGHT_SUM_ATOL, np.cumsum(weight, axis=1), strict=True)
-    first = np.argmax(weight > 0, axis=1)[:, None]  # of positive weight, the quantile of level 0
+    first = np.argmax(weight > 0, axis=1)[:, None]  # its member is the quantile of level 0
     return np.take_along_axis(members, np.clip(index, first, members.shape[1] - 1), axis=1)

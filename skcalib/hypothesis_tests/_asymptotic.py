@@ -84,8 +84,8 @@ def check_is_bounded(statistic: Any) -> None:
     has_none = callable(options["kernel"]) or options["kernel"] in FEATURE_KERNELS
     if options["bandwidth"] == "median" and not has_none:
         raise ValueError(
-            "method='distribution-free' needs a bandwidth that does not follow the outcomes; found "
-            "'median'. Pass a number, or use method='conditional'."
+            "method='distribution-free' needs a bandwidth that does not depend on the outcomes; "
+            "found 'median'. Pass a number, or use method='conditional'."
         )
 
 

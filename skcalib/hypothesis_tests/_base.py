@@ -34,7 +34,7 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
     p_value_: float
     null_distribution_: np.ndarray
 
-    # Parameters, and what is set by tests of several statistics or of subgroups.
+    # Parameters, and attributes that tests of several statistics or of subgroups set.
     labels: Any
     method: str
     statistic: Any
@@ -93,7 +93,7 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
 
 
 def delete_results(test: HypothesisTest) -> None:
-    """Forget an earlier fit, which may have set more than this one does."""
+    """Delete the results of an earlier fit, which may have set more attributes than this one."""
     for name in [name for name in vars(test) if name.endswith("_")]:
         delattr(test, name)
 

@@ -13,17 +13,8 @@ from .._inputs.scikit_learn import RandomState, fit_context
 from .._statistics.base import Statistic
 from ..metrics._registry import MetricNames, find_arguments, metrics_of_counts, unwrap_partial
 from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
+from . import _base
 from ._asymptotic import NULL_METHODS, check_null_method
-from ._base import (
-    HypothesisTest,
-    check_supports,
-    check_test_input,
-    clip_infinite,
-    compute_null_values,
-    delete_results,
-    monte_carlo_p_value,
-    select_largest_p_value,
-)
 
 # Options of the statistic that are parameters of the test.
 _STATISTIC_OPTIONS = ("kernel", "bandwidth", "estimation")
@@ -33,7 +24,7 @@ _STATISTIC_RTOL = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class CalibrationTest(HypothesisTest):
+class CalibrationTest(_base.HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated.
 
     Labels drawn from the predictions, or outcomes from forecasts, give the exact null distribution
@@ -197,7 +188,7 @@ class CalibrationTest(HypothesisTest):
 
     _parameter_constraints = {
         "statistic": [MetricNames("statistic", STATISTICS), callable],
-        "estimation": "no_validation",  # the statistic judges its options
+        "estimation": "no_validation",  # the statistic checks its options
     }
 
     statistic: str | Callable = "auto"
@@ -260,11 +251,11 @@ class CalibrationTest(HypothesisTest):
                 self, y=y, sample_weight=sample_weight, groups=groups, given=given
             )
             data: Any = X._to_test_data(find_arguments(self.statistic, self.metric_params))
-            delete_results(self)
+            _base.delete_results(self)
             self.classes_, self.n_features_in_ = data.classes, 1
         else:
             lens = find_arguments(self.statistic, self.metric_params).get("multi_class")
-            data = check_test_input(self, X, y, sample_weight, groups, given, lens)
+            data = _base.check_test_input(self, X, y, sample_weight, groups, given, lens)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         if isinstance(data, MultilabelData):
             return self._fit_labels(data, weighted)
@@ -286,11 +277,11 @@ class CalibrationTest(HypothesisTest):
                 self.null_distribution_ = null
             return self
         is_resampled = self.method == "consistency"
-        compared = compute_null_values(
+        compared = _base.compute_null_values(
             self, statistic, value, data.canonical_order(), resampled=is_resampled
         )
         judged = [self._make_result(statistic, value, values) for values in compared]
-        self.__dict__.update(select_largest_p_value(judged))
+        self.__dict__.update(_base.select_largest_p_value(judged))
         return self
 
     def _fit_labels(self, data: MultilabelData, weighted: bool) -> Self:
@@ -330,9 +321,9 @@ class CalibrationTest(HypothesisTest):
             "null_distribution_": evidence[1:],
         }
         if statistic.is_two_sided or statistic.n_columns > 1:  # infinite for impossible labels
-            evidence = clip_infinite(evidence)
+            evidence = _base.clip_infinite(evidence)
         side = self.alternative if statistic.is_two_sided else "greater"
-        p_value = monte_carlo_p_value(evidence, side, statistic.tie_tolerance)
+        p_value = _base.monte_carlo_p_value(evidence, side, statistic.tie_tolerance)
         return {"p_value_": p_value, **result, **findings}
 
     def _resolve_statistic(self) -> tuple[str | Callable, dict[str, Any]]:
@@ -383,7 +374,7 @@ class CalibrationTest(HypothesisTest):
             check_takes_groups(self, statistic)
 
 
-def check_takes_no_samples(test: HypothesisTest, **data_args: Any) -> None:
+def check_takes_no_samples(test: _base.HypothesisTest, **data_args: Any) -> None:
     """Refuse what belongs to single samples beside a state, which holds counts of them."""
     for name, value in data_args.items():
         if value is not None:
@@ -398,9 +389,9 @@ def check_takes_no_samples(test: HypothesisTest, **data_args: Any) -> None:
         )
 
 
-def check_takes_counts(test: HypothesisTest, statistic: Statistic) -> None:
+def check_takes_counts(test: _base.HypothesisTest, statistic: Statistic) -> None:
     """The statistic must be a function of the number of events at each prediction."""
-    check_supports(
+    _base.check_supports(
         statistic,
         "counts",
         "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
@@ -410,7 +401,7 @@ def check_takes_counts(test: HypothesisTest, statistic: Statistic) -> None:
     )
 
 
-def check_depends_on_cells(test: HypothesisTest, statistic: Statistic) -> None:
+def check_depends_on_cells(test: _base.HypothesisTest, statistic: Statistic) -> None:
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
     if data.forecast._to_simulated(data.value) is data.value:
@@ -426,7 +417,7 @@ def check_depends_on_cells(test: HypothesisTest, statistic: Statistic) -> None:
         )
 
 
-def check_takes_groups(test: HypothesisTest, statistic: Statistic) -> None:
+def check_takes_groups(test: _base.HypothesisTest, statistic: Statistic) -> None:
     """Labels that depend on each other cannot be drawn from the predictions."""
     method = getattr(test, "method", "conditional")
     if method != "conditional":
@@ -434,11 +425,11 @@ def check_takes_groups(test: HypothesisTest, statistic: Statistic) -> None:
             f"method={method!r} takes the samples for independent, and so needs groups=None; "
             "found groups. Use method='conditional'."
         )
-    check_supports(
+    _base.check_supports(
         statistic,
         "groups",
-        "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
-        "estimation 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
+        "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with "
+        "estimation='unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
         f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
         "independent given the predictions.",
     )

@@ -1,7 +1,7 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,20 +13,12 @@ from sklearn.utils import check_random_state
 from .._data import ClassData
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import make_batches
-from .._inputs.scikit_learn import Bins, IntegerInterval, RandomState, fit_context
+from .._inputs.scikit_learn import Bins, IntegerInterval, RandomState, estimator_class, fit_context
 from .._numerics.logistic_batch import LikelihoodCurve, likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
 from .._numerics.sorting import bin_edges, first_of_ties, interval_bins, quantile_bins
 from ..metrics._clinical import logistic_line
-from ._base import (
-    HypothesisTest,
-    as_p_value,
-    check_class_input,
-    clip_infinite,
-    evaluate_draws,
-    monte_carlo_p_value,
-    simulate_outcome_values,
-)
+from . import _base
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
 # inverse covariances and fits enlarge the rounding errors of sums.
@@ -36,12 +28,18 @@ _BATCH_RTOL = 1e-9
 _N_ANGLES = 1000
 
 
-class ClassicalTest(HypothesisTest):
+@estimator_class(kw_only=True)
+class ClassicalTest(_base.HypothesisTest):
     """A test whose statistic is computed for many vectors of labels at once.
 
     With more than two classes, the confidence is tested against whether it was right. Large values
     of the statistic speak against calibration, unless the test has an `alternative`.
     """
+
+    method: Literal["conditional", "asymptotic"] = "conditional"
+    n_resamples: int = 999
+    labels: ArrayLike | None = None
+    random_state: RandomState = None
 
     # The function from labels (R, n) to values (R,) of the data, and the p-value of `statistic_`.
     _statistic: ClassVar[Callable[..., Any]]
@@ -73,7 +71,7 @@ class ClassicalTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data = check_class_input(self, X, y, sample_weight)
+        data = _base.check_class_input(self, X, y, sample_weight)
         binary = data if data.is_binary else data.confidence()
         self._evaluate(binary, check_random_state(self.random_state))
         return self
@@ -84,27 +82,24 @@ class ClassicalTest(HypothesisTest):
         statistic = self._statistic(data, *options)
         self.statistic_ = float(statistic(data.label[None])[0])
         if self.method == "asymptotic":
-            self.p_value_ = as_p_value(self._asymptotic_p_value())
+            self.p_value_ = _base.as_p_value(self._asymptotic_p_value())
             return
         numbers = self._n_arrays * len(data.label)
         batches = make_batches(self.n_resamples, numbers, 1, random_state)
-        evaluate = partial(simulate_outcome_values, statistic, data, None)
-        null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
+        evaluate = partial(_base.simulate_outcome_values, statistic, data, None)
+        null_batches = _base.evaluate_draws(self, evaluate, batches)
+        null = self.null_distribution_ = np.concatenate(null_batches)
         slack = _BATCH_RTOL * np.abs(null).max(where=np.isfinite(null), initial=0.0)
-        compared = clip_infinite(np.append(self.statistic_, null))
+        compared = _base.clip_infinite(np.append(self.statistic_, null))
         side = getattr(self, "alternative", "greater")
-        self.p_value_ = monte_carlo_p_value(compared, side, slack)
+        self.p_value_ = _base.monte_carlo_p_value(compared, side, slack)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator_class(kw_only=True)
 class SignedTest(ClassicalTest):
     """A test whose statistic is 0 on average, and nearly normal with standard deviation 1."""
 
     alternative: Literal["two-sided", "less", "greater"] = "two-sided"
-    method: Literal["conditional", "asymptotic"] = "conditional"
-    n_resamples: int = 999
-    labels: ArrayLike | None = None
-    random_state: RandomState = None
 
     def _asymptotic_p_value(self) -> float:
         if self.alternative == "two-sided":
@@ -437,7 +432,6 @@ class CalibrationSlopeTest(SignedTest):
         return partial(slope_scores, logits, weight=weight)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class CoxTest(ClassicalTest):
     r"""Cox's test of whether a logistic regression on the logit leaves the predictions as they are.
 
@@ -543,11 +537,6 @@ class CoxTest(ClassicalTest):
     (-0.011..., 0.756..., 0.01...)
     """
 
-    method: Literal["conditional", "asymptotic"] = "conditional"
-    n_resamples: int = 999
-    labels: ArrayLike | None = None
-    random_state: RandomState = None
-
     _n_arrays = 4
 
     def _statistic(self, data: ClassData) -> Any:
@@ -596,7 +585,7 @@ def _two_squares_sf(value: float, spread: float) -> Any:
     return np.mean(np.exp(-0.5 * value / (1 + spread * cosine)))
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class HosmerLemeshowTest(ClassicalTest):
     r"""Hosmer–Lemeshow test of whether outcomes and predictions agree in groups of equal mass.
 
@@ -704,8 +693,6 @@ class HosmerLemeshowTest(ClassicalTest):
     method: Literal["conditional", "asymptotic"] = "conditional"
     n_resamples: int = 999
     ddof: int = 0
-    labels: ArrayLike | None = None
-    random_state: RandomState = None
 
     def _statistic(self, data: ClassData) -> Any:
         proba, weight = data.proba, data.weight  # sorted, so that each group is a range

@@ -171,14 +171,14 @@ class EquivalenceTest(HypothesisTest):
 
 
 def check_is_distance(metric: Callable | str) -> None:
-    """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
+    """Refuse a metric that is not 0 for calibrated models and larger for worse ones."""
     entry, function = find_entry(metric), to_function(metric)
     if function is roc_auc_score or (entry is not None and not entry.lower_is_better):
         raise ValueError(
             "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "
             f"is compared with the margin; found {entry.name if entry else metric}, "
-            "which is best elsewhere. Use an error, or compare both ends of clinical_calibration "
-            "with margins of your own."
+            "which has another best value. Use a calibration error, or compare both ends of an "
+            "interval of clinical_calibration with your own margins."
         )
 
 

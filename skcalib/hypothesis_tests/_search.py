@@ -9,15 +9,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._data import ForecastData, MultilabelData, check_data
+from .._inputs import arrays
 from .._inputs.annotations import DataFrame
-from .._inputs.arrays import (
-    ArrayLike,
-    as_array,
-    check_same_length,
-    column_names,
-    import_package,
-    is_number,
-)
+from .._inputs.arrays import ArrayLike
 from .._inputs.by import encode_column, format_columns, format_label
 from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, validate_params
@@ -113,7 +107,7 @@ class SubgroupSearch:
             A row for each subgroup, the most conspicuous one first: `column`, `subgroup`,
             `n_samples`, `predicted`, `observed` and `p_value`, and `label` or `coverage` if known.
         """
-        pd = import_package("pandas", "to_frame()", "pandas")
+        pd = arrays.import_package("pandas", "to_frame()", "pandas")
         return pd.DataFrame(self._table()).rename(columns={"p_values": "p_value"})
 
     def _table(self) -> dict[str, Any]:
@@ -330,16 +324,16 @@ def _standardize_candidates(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _columns(X: Any, n: int) -> dict[Any, Any]:
     if isinstance(X, dict):
         return X
-    names = column_names(X)
+    names = arrays.column_names(X)
     if names:
         return {name: X[name] for name in names}
-    table = as_array(X, "X")
+    table = arrays.as_array(X, "X")
     if table.ndim != 2:
         raise ValueError(
             f"X must have two dimensions, with one column for each candidate; found shape "
             f"{table.shape}. Pass a single column as {{'name': column}}."
         )
-    check_same_length({"y_true": n, "X": len(table)})
+    arrays.check_same_length({"y_true": n, "X": len(table)})
     return {f"x{k}": column for k, column in enumerate(table.T)}
 
 
@@ -347,7 +341,7 @@ def _candidates(name: Any, column: object, n: int, used: Any, n_bins: int) -> It
     """The subgroups that a column makes, by masks (n,) of the samples that count."""
     labels, code = encode_column(column, n, f"X[{name!r}]", may_be_quantity=True)
     code = code[used]
-    numbers = [label for label in labels if is_number(label)]
+    numbers = [label for label in labels if arrays.is_number(label)]
     if len(numbers) <= _MAX_DISTINCT_NUMBERS or len(numbers) < len(labels) - (labels[-1] is None):
         for k, label in enumerate(labels):
             yield Candidate(name, format_label(label), code == k)

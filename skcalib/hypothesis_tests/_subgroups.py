@@ -14,19 +14,12 @@ from .._statistics.base import TIE_RTOL, Statistic
 from .._statistics.omnibus import compute_p_values
 from ..metrics._registry import MetricNames, find_arguments
 from ..metrics._statistic import STATISTICS, make_statistic
-from ._base import (
-    HypothesisTest,
-    check_test_input,
-    clip_infinite,
-    compute_null_values,
-    monte_carlo_p_value,
-    select_largest_p_value,
-)
+from . import _base
 from ._calibration import check_depends_on_cells, check_takes_groups
 
 
 @dataclass(eq=False, repr=False)
-class SubgroupCalibrationTest(HypothesisTest):
+class SubgroupCalibrationTest(_base.HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated in every subgroup.
 
     The most conspicuous subgroup is compared with that of labels drawn from the predictions, so the
@@ -186,7 +179,7 @@ class SubgroupCalibrationTest(HypothesisTest):
             The fitted test.
         """
         multi_class = find_arguments(self.statistic, self.metric_params).get("multi_class")
-        data = check_test_input(self, X, y, sample_weight, groups, multi_class=multi_class)
+        data = _base.check_test_input(self, X, y, sample_weight, groups, multi_class=multi_class)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)
@@ -210,9 +203,9 @@ class SubgroupCalibrationTest(HypothesisTest):
         order = data.canonical_order()
         order = order[np.argsort(code[order], kind="stable")]
         value = statistic(data.outcome[None])
-        compared = compute_null_values(self, statistic, value, order)
+        compared = _base.compute_null_values(self, statistic, value, order)
         judged = [_make_result(subgroups, statistic, values) for values in compared]
-        result = select_largest_p_value(judged)
+        result = _base.select_largest_p_value(judged)
         self.__dict__.update(result, subgroups_=list(subgroups.labels))
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
@@ -309,8 +302,8 @@ def standardize(
     About the reciprocals of their p-values among themselves; what they add decides between equal
     ranks. The order of the values does not matter, which makes tests exact.
     """
-    values = clip_infinite(values)
-    monte_carlo_p_value(values)  # refuses what is not a number
+    values = _base.clip_infinite(values)
+    _base.monte_carlo_p_value(values)  # refuses what is not a number
     n = len(values)
     rank = np.rint(n * compute_p_values(values, is_two_sided, tie_tolerance)[0])
     distance = values - np.mean(values)

@@ -1,7 +1,7 @@
 """The test at chosen locations."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.checks import map_codes
 from .._inputs.labels import encode_labels
 from .._inputs.probabilities import check_probabilities
-from .._inputs.scikit_learn import Count, RandomState, fit_context
+from .._inputs.scikit_learn import Count, estimator_class, fit_context
 from .._inputs.warnings import check_memory
 from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
 from ._base import check_class_input
@@ -28,7 +28,7 @@ _RANK = 1e-10
 _IMPOSSIBLE = 1e4
 
 
-@dataclass(eq=False, repr=False)
+@estimator_class()
 class UCMETest(ClassicalTest):
     r"""Test of calibration at a few random locations (unnormalised calibration mean embedding).
 
@@ -148,10 +148,6 @@ class UCMETest(ClassicalTest):
     locations: tuple | None = None
     kernel: str | Callable = "total-variation"
     bandwidth: float | Literal["median"] = "median"
-    method: Literal["conditional", "asymptotic"] = "conditional"
-    n_resamples: int = 999
-    labels: ArrayLike | None = None
-    random_state: RandomState = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

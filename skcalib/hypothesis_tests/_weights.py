@@ -46,7 +46,7 @@ def warn_of_weights(data: AnyData, sample_weight: ArrayLike | None) -> None:
 
 
 def find_kind_of_weights(data: ClassData, weight: np.ndarray) -> str:
-    """How the weights (n,) depend on labels; empty if they do not seem to."""
+    """Return "soft labels" or "outcomes" if the weights (n,) seem to depend on these, or ""."""
     proba, label = data.matrix, data.label
     total = np.bincount(np.unique(proba[:, 0], return_inverse=True)[1], weight)
     if is_whole(total) and not is_whole(weight) and len(total) > 1:

@@ -34,10 +34,10 @@ def check_arrays(prediction: Any, **arrays_by_name: Any) -> None:
         if array is not None or name == "target"
     }
     for name, array in arrays.items():
-        if not is_array_api_obj(array):
+        if not is_array_api_obj(array) or getattr(array, "is_sparse", isinstance(array, type)):
             raise TypeError(
-                f"{name} must be an array of NumPy, torch or JAX; found {type(array).__name__}. "
-                "Convert it."
+                f"{name} must be a dense array of NumPy, torch or JAX; found "
+                f"{type(array).__name__}. Convert it."
             )
         real = ("bool", "integral", "real floating")
         is_number = name == "target" or array_namespace(array).isdtype(array.dtype, real)

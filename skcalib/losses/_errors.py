@@ -222,8 +222,8 @@ def conditional_kernel_calibration_loss(
         of positive weight.
 
     estimation : {"biased", "unbiased"}, default="biased"
-        "unbiased" leaves out the products of the residuals of a sample with themselves, and is 0 on
-        average for calibrated predictions.
+        "unbiased" leaves out the product of each residual with itself, so that the mean for
+        calibrated predictions is 0.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.

@@ -123,8 +123,8 @@ def distribution_matching_loss(
         Whether what is conditioned on counts as constant, through which no gradients flow.
 
     estimation : {"unbiased", "biased"}, default="unbiased"
-        Whether the average is over all pairs of different samples, or also over each sample with
-        itself.
+        "unbiased" averages over all pairs of different samples; "biased" also pairs each sample
+        with itself.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds for classes.

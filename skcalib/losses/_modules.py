@@ -102,10 +102,10 @@ def _brief(value: object) -> str:
 
 
 class CalibrationPenalty(Penalty):
-    """A calibration error of the literature, of a batch of class scores.
+    """A calibration error from the literature, for a batch of class scores.
 
-    They are biased: the error of a calibrated model is positive, and larger in smaller batches; but
-    for "conditional" with ``estimation="unbiased"``.
+    The errors are biased: that of a calibrated model is positive, and larger in smaller batches.
+    Only "conditional" with ``estimation="unbiased"`` has no bias.
 
     Parameters
     ----------

@@ -17,15 +17,9 @@ from torch.distributions import (
 )
 
 from .._numerics.array_api import promote_to_float
+from . import _tensors
 from ._checks import check_forecast_batch, parts_of
 from ._predictions import Distributions, SampledForecast, as_distributions
-from ._tensors import (
-    check_between_0_and_1,
-    check_finite_tensor,
-    check_normal,
-    is_all_true,
-    to_mean_and_std,
-)
 
 # Draws from distributions without a closed form, unless `n_draws` says otherwise.
 N_DRAWS = 16
@@ -47,7 +41,7 @@ def to_distributions(
     prediction, n = unwrap_distribution(prediction), len(target)
     if isinstance(prediction, SampledForecast):
         for name, tensor in parts_of(prediction).items():
-            check_finite_tensor(name, tensor)
+            _tensors.check_finite_tensor(name, tensor)
         check_forecast_batch(prediction, target, None)
         cdf = prediction.cdf and partial(_check_user_cdf, prediction.cdf)
         return as_distributions(replace(prediction, cdf=cdf))
@@ -57,7 +51,7 @@ def to_distributions(
         if components is None:
             return as_distributions(_draws_of(prediction, target, n_draws, needs_draws))
     else:
-        components = to_mean_and_std(prediction, n)
+        components = _tensors.to_mean_and_std(prediction, n)
     forecast = as_distributions(components)
     if n_draws is None or not needs_draws:
         return forecast
@@ -77,7 +71,7 @@ def _normal_mixture(distribution: Distribution, n: int) -> tuple[Tensor, ...] | 
         return None
     parameters = (*normal, _shares_of_components(distribution))
     mean, std, weight = (tensor.reshape(n, -1) for tensor in parameters)
-    check_normal(mean=mean, std=std, weight=weight)
+    _tensors.check_normal(mean=mean, std=std, weight=weight)
     return mean, std, weight
 
 
@@ -119,7 +113,7 @@ def _draws_of(
     else:
         values, weight = _draw_with_score_weights(distribution, many)
     (values,) = promote_to_float(values)
-    check_finite_tensor("draws from prediction", values)
+    _tensors.check_finite_tensor("draws from prediction", values)
     cdf = partial(_cdf_at, distribution)
     return SampledForecast(values, cdf, _parameters(distribution, n), weight)
 
@@ -160,21 +154,21 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
     except NotImplementedError:
         return None
     parameters = torch.stack(promote_to_float(*(moment.reshape(n) for moment in moments)), dim=1)
-    return parameters if is_all_true(torch.isfinite(parameters)) else None
+    return parameters if _tensors.is_all_true(torch.isfinite(parameters)) else None
 
 
 def check_user_values(name: str, function: Callable[..., Tensor], *points: Tensor) -> Tensor:
     """Values of a kernel or a loss of a user."""
     values = function(*points)
-    check_finite_tensor(f"values of {name}", values, "Check the function.")
+    _tensors.check_finite_tensor(f"values of {name}", values, "Check the function.")
     return values
 
 
 def _check_user_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """Distribution functions of a user."""
     probability = cdf(points)
-    check_finite_tensor("cdf of SampledForecast", probability)
-    return check_between_0_and_1(
+    _tensors.check_finite_tensor("cdf of SampledForecast", probability)
+    return _tensors.check_between_0_and_1(
         "cdf of SampledForecast", probability, "Pass distribution functions."
     )
 
@@ -200,7 +194,7 @@ def check_moment_range(target: Tensor, mean: Tensor, mean_square: Tensor) -> Non
     """The loss is of the order of the fourth power of outcomes."""
     limit = torch.finfo(target.dtype).max ** 0.25 / 10
     largest = torch.stack([target.abs().max(), mean.abs().max(), mean_square.max() ** 0.5]).max()
-    if not is_all_true(largest <= limit):
+    if not _tensors.is_all_true(largest <= limit):
         raise ValueError(
             f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
             f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "

@@ -113,8 +113,8 @@ class DistributionMatchingLoss(Penalty):
         Whether what is conditioned on counts as constant, through which no gradients flow.
 
     estimation : {"unbiased", "biased"}, default="unbiased"
-        Whether the average is over all pairs of different samples, or also over each sample with
-        itself. Draws leave only the unbiased one unbiased.
+        "unbiased" averages over all pairs of different samples; "biased" also pairs each sample
+        with itself. Only "unbiased" stays unbiased when forecasts are drawn.
 
     See Also
     --------
@@ -389,6 +389,8 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
     """A tensor of finite numbers, with `ndim` axes."""
     if values is None:
         return None
+    if not isinstance(values, Tensor | np.ndarray):
+        values = check_numbers(values, name).tolist()
     tensor = torch.as_tensor(values)
     if not tensor.is_floating_point():
         tensor = tensor.to(torch.get_default_dtype())

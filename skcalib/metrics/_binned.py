@@ -9,15 +9,7 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import check_edges
 from .._inputs.scikit_learn import Average, Bins, IntegerInterval, Label
-from .._numerics.sorting import (
-    bin_edges,
-    bin_extents,
-    interval_bins,
-    mean_variances,
-    median_variance_bins,
-    product_bins,
-    quantile_bins,
-)
+from .._numerics import sorting
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions, reduce_classes
 from ._registry import register_metric, root_of_estimate, select_options
@@ -38,13 +30,13 @@ def _assign_bins(data: ClassData, options: dict[str, Any]) -> tuple[np.ndarray, 
     strategy = options["strategy"]
     if strategy == "median-variance":
         points = proba.reshape(len(proba), -1)  # (n, K), or (n, 1)
-        return median_variance_bins(points, weight, options["min_bin_size"])
-    edges = bin_edges(options["n_bins"], 1 / data.inverse_effective_size)
+        return sorting.median_variance_bins(points, weight, options["min_bin_size"])
+    edges = sorting.bin_edges(options["n_bins"], 1 / data.inverse_effective_size)
     if strategy == "quantile":
-        return quantile_bins(proba, weight, len(edges) - 1), len(edges) - 1
+        return sorting.quantile_bins(proba, weight, len(edges) - 1), len(edges) - 1
     if data.is_binary:
-        return interval_bins(proba, edges), len(edges) - 1
-    return product_bins(proba, edges)
+        return sorting.interval_bins(proba, edges), len(edges) - 1
+    return sorting.product_bins(proba, edges)
 
 
 def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Iterator[np.ndarray]:
@@ -60,8 +52,8 @@ def _iter_class_residuals(data: ClassData, bins: np.ndarray, n_bins: int) -> Ite
 
 def _bin_widths(data: ClassData, bins: np.ndarray, n_bins: int, options: dict) -> np.ndarray:
     if options["strategy"] == "uniform":
-        return np.diff(bin_edges(options["n_bins"], 1 / data.inverse_effective_size))
-    return bin_extents(bins, data.proba, n_bins)
+        return np.diff(sorting.bin_edges(options["n_bins"], 1 / data.inverse_effective_size))
+    return sorting.bin_extents(bins, data.proba, n_bins)
 
 
 def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
@@ -81,7 +73,8 @@ def _bin_error(data: ClassData, *, signed: bool, **options: Any) -> float:
         return float(gap.max())
     square = gap**2
     if options["estimation"] == "debiased":
-        variance = mean_variances(bins, data.label, data.weight, n_bins, data.square)[filled]
+        variance = sorting.mean_variances(bins, data.label, data.weight, n_bins, data.square)
+        variance = variance[filled]
         if np.isnan(variance).all():
             return np.nan  # no bin has two samples
         square = np.where(np.isnan(variance), 0.0, square - variance)
@@ -217,8 +210,8 @@ def expected_calibration_error(
         frequencies and mean prediction; that sum; or the sum of the squares.
 
     estimation : {"biased", "debiased"}, default="biased"
-        "debiased" subtracts the estimated noise of the labels from the mean square gap. For
-        `norm="l2"` and "total-variation" only; `sample_weight` then holds importance weights.
+        "debiased" subtracts the estimated noise of the labels from the mean square gap. It needs
+        `norm="l2"` and "total-variation", and reads `sample_weight` as importance weights.
 
     add_bin_width : bool, default=False
         Add the average width of the bins, for an upper bound on the distance to calibration. For
@@ -227,12 +220,14 @@ def expected_calibration_error(
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, Lens, default="confidence"
         More than two classes: the predicted class's probability and whether it was right; the same
         for each predicted class; each class against the rest; or all classes at once, in bins of
-        the simplex, not "debiased", without `add_bin_width`. Or a lens of :mod:`skcalib.lenses`.
+        the simplex, neither "debiased" nor with `add_bin_width`. Or a lens of
+        :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------
@@ -242,7 +237,7 @@ def expected_calibration_error(
     Raises
     ------
     ValueError
-        If "debiased" finds no bin with two samples, in any class.
+        If "debiased" finds no bin with two samples in any class.
 
     Warns
     -----
@@ -263,7 +258,8 @@ def expected_calibration_error(
 
     Uniform bins are [j/B, (j+1)/B), or [a, b) between given edges, and the last contains 1.
     Quantile bins never separate ties. With "canonical" they are products of the intervals of all
-    classes, and most are soon of one sample. Cost: :math:`O(n \log B)`, or :math:`O(n \log n)`.
+    classes, and most of them hold a single sample. Cost: :math:`O(n \log B)`, or
+    :math:`O(n \log n)`.
 
     With "debiased" [4]_, :math:`\bar y_j (1 - \bar y_j) / (n_j - 1)` is subtracted from
     :math:`g_j^2`, for :math:`n_j` samples of equal weight with the mean outcome :math:`\bar y_j`. A
@@ -316,7 +312,7 @@ def check_bin_options(options: dict[str, Any], *, is_canonical: bool) -> None:
         for other, needed in _CORRECTIONS[correction].items():
             if options[other] != needed:
                 raise ValueError(
-                    f"{request} needs {other}={needed!r}, for which it is known; found {other}="
+                    f"{request} needs {other}={needed!r}, which its formula assumes; found {other}="
                     f"{options[other]!r}. Pass {other}={needed!r}, or leave {correction[0]} out."
                 )
     requests += ["strategy='quantile'"] * (options["strategy"] == "quantile")
@@ -408,9 +404,10 @@ def level_set_calibration_error(
         probability vectors. Or a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

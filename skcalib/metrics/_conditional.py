@@ -16,18 +16,9 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Average, Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import check_memory, warn, warn_if_slow
+from .._numerics import ridge
 from .._numerics.array_api import Array, arange_like, asarray_like, doubles
-from .._numerics.ridge import (
-    cross_validated_norm,
-    noise_of_pairs,
-    noise_of_scores,
-    noise_variance,
-    residual_variances,
-    ridge_form,
-    ridge_norm,
-    ridge_norm_of_features,
-    ridge_scores,
-)
+from .._statistics import kernels
 from .._statistics.conditional_forecasts import check_kind, condition_gram, error_of_forecasts
 from .._statistics.gram import (
     compute_pivoted_cholesky,
@@ -35,13 +26,7 @@ from .._statistics.gram import (
     gram_diagonal,
     gram_matrix,
 )
-from .._statistics.kernels import (
-    MIN_KERNEL_BANDWIDTH,
-    Kernel,
-    check_finite_kernel,
-    check_semidefinite,
-    resolve_bandwidth,
-)
+from .._statistics.kernels import MIN_KERNEL_BANDWIDTH, Kernel
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..lenses import Lens
 from ._kernel import CONDITIONAL_CONSTRAINTS, KERNEL_OPTIONS, conditional_kernel
@@ -84,40 +69,44 @@ class _Regression(NamedTuple):
         """Return the value from the Gram matrix (n, n), which is overwritten."""
         residual, penalty = self.residuals(slice(None)), self.regularization
         if penalty == "cv":
-            return cross_validated_norm(residual, self.weight, gram=gram)
+            return ridge.cross_validated_norm(residual, self.weight, gram=gram)
         if self.estimation == "biased":
-            return ridge_norm(gram, residual, self.weight, float(penalty))
-        xp, form = array_namespace(gram), ridge_form(gram, self.weight, float(penalty))
+            return ridge.ridge_norm(gram, residual, self.weight, float(penalty))
+        xp, form = array_namespace(gram), ridge.ridge_form(gram, self.weight, float(penalty))
         value = float(xp.sum(residual * (form @ residual)))
-        pairs = partial(noise_of_pairs, lambda rows: form[rows, :])
+        pairs = partial(ridge.noise_of_pairs, lambda rows: form[rows, :])
         return self._subtract_noise(value, xp.linalg.diagonal(form), pairs)
 
     def from_features(self, features: Callable[[slice], Array]) -> float:
         """Return the value from features (b, d) of any rows."""
         penalty, rows = self.regularization, slice(0, self.weight.shape[0])
         if penalty != "cv" and self.estimation == "biased":
-            return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
+            return ridge.ridge_norm_of_features(
+                features, self.residuals, self.weight, float(penalty)
+            )
         first_row = features(slice(0, 1))
         task = f"estimation={self.estimation!r} and regularization={penalty!r} with features"
         remedy = "Choose fewer components, or pass a random subsample of the rows."
         check_memory(16.0 * rows.stop * first_row.shape[1], task, remedy)
         if penalty == "cv":
-            return cross_validated_norm(self.residuals(rows), self.weight, features=features(rows))
+            return ridge.cross_validated_norm(
+                self.residuals(rows), self.weight, features=features(rows)
+            )
         xp = array_namespace(first_row)
-        scores = ridge_scores(features(rows), self.weight, float(penalty))
+        scores = ridge.ridge_scores(features(rows), self.weight, float(penalty))
         value = float(xp.sum((scores.T @ self.residuals(rows)) ** 2))
         diagonal = xp.sum(scores**2, axis=1)
-        return self._subtract_noise(value, diagonal, partial(noise_of_scores, scores))
+        return self._subtract_noise(value, diagonal, partial(ridge.noise_of_scores, scores))
 
     def _subtract_noise(
         self, value: float, diagonal: Array, pairs: Callable[[Array], Array]
     ) -> float:
         """Return the value minus its mean under calibration, in standard deviations if asked."""
         proba = self.proba(slice(None))
-        value -= float(array_namespace(proba).sum(diagonal * residual_variances(proba)))
+        value -= float(array_namespace(proba).sum(diagonal * ridge.residual_variances(proba)))
         if self.estimation == "debiased":
             return value
-        deviation = noise_variance(diagonal, pairs(proba), proba) ** 0.5
+        deviation = ridge.noise_variance(diagonal, pairs(proba), proba) ** 0.5
         if deviation == 0:  # probabilities 0 and 1: no label but the predicted one can be drawn
             return np.inf if value > 0 else 0.0
         return value / deviation
@@ -148,7 +137,7 @@ def _conditional_error(
         return regression.from_features(regression.proba)
     task = f"method={method!r} with n_components={n_components}"
     if method == "fourier":
-        gamma = max(resolve_bandwidth(data, "rbf", bandwidth), MIN_KERNEL_BANDWIDTH)
+        gamma = max(kernels.resolve_bandwidth(data, "rbf", bandwidth), MIN_KERNEL_BANDWIDTH)
         check_memory(32.0 * n_components**2, task, "Choose fewer components.")
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
         frequencies = asarray_like(weight, frequencies)
@@ -172,11 +161,11 @@ def _conditional_error(
     if method == "exact":
         gram = gram_matrix(function, points)
         if callable(kernel):
-            check_finite_kernel(gram)
+            kernels.check_finite_kernel(gram)
         try:
             return regression.from_gram(gram)
         except LinAlgError:
-            check_semidefinite(gram_matrix(function, points), "kernel")
+            kernels.check_semidefinite(gram_matrix(function, points), "kernel")
             raise
     return _nystroem(function, points, regression, n_components)
 
@@ -205,14 +194,14 @@ def _nystroem(kernel: Kernel, points: Array, regression: _Regression, max_compon
     rows, plain = slice(None), regression._replace(estimation="biased")
     squares = np.sum(regression.residuals(rows) ** 2, axis=1)
     if regression.estimation != "biased":
-        squares += residual_variances(regression.proba(rows))
+        squares += ridge.residual_variances(regression.proba(rows))
     factor = 3 * float(regression.weight @ squares) / float(regression.regularization) ** 2
     diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
     while True:
         features, error = compute_pivoted_cholesky(
             kernel, points, diagonal, regression.weight, max_components, tolerance
         )
-        check_finite_kernel(features)
+        kernels.check_finite_kernel(features)
         value = plain.from_features(features.__getitem__)
         is_close = factor * error <= _NYSTROEM_RTOL * value
         if is_close or error > tolerance or features.shape[1] == len(points):
@@ -317,10 +306,10 @@ def conditional_kernel_calibration_error(
         cross-validation, for each model anew.
 
     estimation : {"biased", "debiased", "standardized"}, default="biased"
-        "debiased" subtracts the expectation of the error for labels drawn from the predictions: 0
-        is then the mean under calibration. Forecasts need an `outcome_bandwidth` that is a number.
-        "standardized" divides the rest by its standard deviation: values above 2 are rare under
-        calibration. It is not for forecasts.
+        "debiased" subtracts the expectation of the error for labels drawn from the predictions, so
+        that the mean under calibration is 0. Forecasts then need a number as `outcome_bandwidth`.
+        "standardized" also divides by the standard deviation, so that values above 2 are rare under
+        calibration. It takes no forecasts.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
         Exact; with random Fourier features of the Gaussian kernel; or with features from chosen
@@ -337,9 +326,10 @@ def conditional_kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

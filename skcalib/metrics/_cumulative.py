@@ -103,9 +103,10 @@ def cumulative_calibration_error(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

@@ -66,7 +66,7 @@ class DecisionCurve:
 
     @property
     def interventions_avoided(self) -> np.ndarray:
-        """How many fewer per sample are treated than if all are, at the same net benefit.
+        """Treatments avoided per sample, compared with treating all at the same net benefit.
 
         True negatives, less the false negatives at their price in true negatives; 0 at threshold 0.
         """

@@ -189,12 +189,12 @@ def decision_calibration_error(
         stands for the decision whether the outcome exceeds c, with loss 1 if that is wrong.
 
     given : "action" or array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        "action" compares losses apart for samples with the same best action; an array, for samples
-        with equal values.
+        "action" compares losses separately among samples with the same best action; an array,
+        among samples with equal values.
 
     compared_actions : {"all", "chosen"}, default="all"
-        Whether the losses of all actions are compared for every sample, or only that of the best
-        action: the gap between expected and realised loss.
+        "all" compares the expected and realised losses of every action, for each sample. "chosen"
+        compares only those of the best action.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def _crps_loss(
     if levels is not None:
         data = replace(data, forecast=select_levels(data.forecast, levels))
     low, high = (-np.inf, np.inf) if thresholds is None else check_threshold_pair(thresholds)
-    if thresholds is None or estimation == "fair":  # which only ensembles have
+    if thresholds is None or estimation == "fair":  # only ensembles have a fair score
         loss = data.forecast.crps(data.value, estimation=estimation)
     if level_weights == "equal":  # the weighted interval score
         if not data.forecast._has_quantiles_only:
@@ -114,8 +114,8 @@ def continuous_ranked_probability_loss(
         Non-negative sample weights; only their ratios matter.
 
     estimation : {"ecdf", "fair"}, default="ecdf"
-        For ensembles: the loss of the members' own distribution, or an unbiased estimate for the
-        one they were drawn from.
+        For ensembles: the loss of the members' empirical distribution, or an unbiased estimate of
+        the loss of the distribution that they were drawn from.
 
     thresholds : tuple of two floats, default=None
         Lower and upper threshold, in the units of the outcome; either may be infinite. Only what is
@@ -130,7 +130,7 @@ def continuous_ranked_probability_loss(
         latter is the weighted interval score (WIS), twice the mean pinball loss.
 
     average : {"mean"} or None, default="mean"
-        How the values are averaged, by the weights of the samples. None returns all of them.
+        How the values are averaged, with the weights of the samples. None returns all values.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def interval_loss(
         Probability of the central interval, in (0, 1). Half of the rest lies on either side.
 
     average : {"mean"} or None, default="mean"
-        How the values are averaged, by the weights of the samples. None returns all of them.
+        How the values are averaged, with the weights of the samples. None returns all values.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def negative_log_likelihood(
         Non-negative sample weights; only their ratios matter.
 
     average : {"mean"} or None, default="mean"
-        How the values are averaged, by the weights of the samples. None returns all of them.
+        How the values are averaged, with the weights of the samples. None returns all values.
 
     Returns
     -------

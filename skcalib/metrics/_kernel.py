@@ -12,15 +12,11 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_product
+from .._statistics import squared_error
 from .._statistics.base import Statistic
 from .._statistics.fourier_error import N_COMPONENTS, check_fourier, make_kernel_error
 from .._statistics.gram import gram_product
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, Kernel, kernel_function
-from .._statistics.squared_error import (
-    SquaredKernelError,
-    check_enough_for_estimation,
-    has_negligible_pairs,
-)
 from ..lenses import Lens
 from ._reductions import SampleRequirement, average_over_reductions
 from ._registry import RadiusRule, register_metric, select_data, select_options
@@ -63,7 +59,7 @@ def _squared_error(data: ClassData, **options: Any) -> float:
     estimation = options["estimation"]
     if data.n_samples < _min_samples(estimation, options["block_size"]):
         return np.nan  # there are no pairs
-    if estimation == "unbiased" and has_negligible_pairs(data):
+    if estimation == "unbiased" and squared_error.has_negligible_pairs(data):
         return np.nan
     error = make_kernel_error(data, **options)
     return float(error(error.data.label[None, :])[0])
@@ -80,7 +76,7 @@ class _RootOfError(Statistic):
     """The kernel error of batches of labels, whose kernel is known once."""
 
     def __init__(self, data: ClassData, **options: Any) -> None:
-        self.error = SquaredKernelError(data, estimation="biased", **options)
+        self.error = squared_error.SquaredKernelError(data, estimation="biased", **options)
         self.data, self.options = self.error.data, options
         self.supports = self.error.supports & {"any-order", "counts"}
 
@@ -104,7 +100,7 @@ def _squared_kernel_calibration_error(data: ClassData, **options: Any) -> float 
     all_options = KERNEL_OPTIONS | _ESTIMATOR_OPTIONS
     check_options_of(squared_kernel_calibration_error, all_options, options)
     estimation, block_size = options["estimation"], options["block_size"]
-    check_enough_for_estimation(data, estimation, block_size)
+    squared_error.check_enough_for_estimation(data, estimation, block_size)
     check_fourier(options["method"], options["kernel"], estimation)
     n_required = _min_samples(estimation, block_size)
     needs = SampleRequirement(f"at least {n_required} samples", "use estimation='biased'")
@@ -132,7 +128,7 @@ def _find_square_witness(
         return None
     if is_unbiased and (data.square is not None or len(data.weight) < 2):
         return None
-    error = SquaredKernelError(
+    error = squared_error.SquaredKernelError(
         data, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel, estimation=estimation
     )
     if error.uses_sorted_algorithm:
@@ -231,9 +227,10 @@ def squared_kernel_calibration_error(
         tenth of the root mean square distance. Fix it to compare models.
 
     estimation : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Which pairs are averaged: all of different samples; also each sample with itself; the first
-        with the second, the third with the fourth, and so on; or all within blocks. The last two
-        depend on the order of the samples.
+        Which pairs are averaged. "unbiased": all pairs of different samples; "biased": also each
+        sample with itself; "linear": the first sample with the second, the third with the fourth,
+        and so on; "block": all pairs within blocks. "linear" and "block" depend on the order of the
+        samples.
 
     block_size : int, default=None
         Number of samples in a "block"; None means :math:`\lfloor\sqrt n\rfloor`.
@@ -243,8 +240,8 @@ def squared_kernel_calibration_error(
         ``multi_class="canonical"`` only.
 
     method : {"exact", "fourier"}, default="exact"
-        "fourier" uses random features of a named kernel, in linear time, for the estimates
-        "unbiased" and "biased".
+        "fourier" uses random features of a named kernel, in linear time, if `estimation` is
+        "unbiased" or "biased".
 
     n_components : int, default=200
         Number of random frequencies of "fourier".
@@ -257,9 +254,10 @@ def squared_kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------
@@ -270,7 +268,7 @@ def squared_kernel_calibration_error(
     Raises
     ------
     ValueError
-        If there are not enough samples for the estimate; with "top-label", not in any class.
+        If there are not enough samples for the estimate; with "top-label", if no class has enough.
 
     Warns
     -----
@@ -402,9 +400,10 @@ def kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------
@@ -516,9 +515,10 @@ def joint_kernel_calibration_error(
         a lens of :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

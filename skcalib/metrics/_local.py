@@ -297,17 +297,17 @@ def local_calibration_error(
         :math:`n^{-1/(d+4)}` for d features and the effective number n of samples.
 
     estimation : {"biased", "debiased"}, default="biased"
-        "debiased" subtracts from the mean square gap around each point what the finite sample adds;
-        `sample_weight` then holds importance weights.
+        "debiased" subtracts what the finite sample adds to the mean square gap around each point,
+        and reads `sample_weight` as importance weights.
 
     average : {"mean", "root-mean-square"} or None, default="mean"
-        How the values are averaged, by the weights of the samples. None returns all of them.
+        How the values are averaged, with the weights of the samples. None returns all values.
 
     Returns
     -------
     error : float or ndarray of shape (n_points,)
-        Between 0 and 3^(−1/2); 0 is best. NaN at a point that no sample is near or, if "debiased",
-        just one; averages leave these out.
+        Between 0 and 3^(−1/2); 0 is best. The value is NaN at a point without a sample near it or,
+        if "debiased", with a single one; averages leave such points out.
 
     See Also
     --------
@@ -323,9 +323,9 @@ def local_calibration_error(
     .. math:: \Big(\int_0^1 \Big(\sum_i \omega_i 1[u_i \le p] - p\Big)^2 dp\Big)^{1/2},
 
     the :func:`quantile_calibration_error` with `norm="l2"` and these weights, which also explains
-    "debiased". "root-mean-square" averages the squares, and if "debiased" clips only their mean at
-    0; the "mean" is that of clipped roots. For n samples and m points the cost is :math:`O(m n)`,
-    the memory :math:`O(n)`.
+    "debiased". "root-mean-square" averages the squares; if "debiased", only their mean is clipped
+    at 0. "mean" averages the roots of clipped squares. For n samples and m points the cost is
+    :math:`O(m n)`, the memory :math:`O(n)`.
 
     References
     ----------

@@ -143,9 +143,9 @@ def distribution_matching_error(
         The ν of `given_kernel`. "median" first divides each column by its standard deviation.
 
     estimation : {"unbiased", "biased", "standardized"}, default="unbiased"
-        The average over all pairs of different samples, or also over samples with themselves.
-        "standardized" is the unbiased one divided by its standard deviation under calibration:
-        values above 2 are rare.
+        "unbiased" averages over all pairs of different samples; "biased" also pairs each sample
+        with itself. "standardized" divides the unbiased estimate by its standard deviation under
+        calibration, so that values above 2 are rare.
 
     method : {"exact", "fourier"}, default="exact"
         "fourier" uses random Fourier features of `given_kernel`, in linear time.

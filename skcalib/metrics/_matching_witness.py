@@ -1,4 +1,4 @@
-"""Where outcomes and forecasts differ most."""
+"""The witness of the matching error: where outcomes and forecasts differ most."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ def distribution_matching_witness(
     y_grid: ArrayLike | None = None,
     given_grid: ArrayLike | None = None,
 ) -> MatchingWitness:
-    r"""Where outcomes and forecasts differ most: the function behind the matching error.
+    r"""Witness of the matching error: it shows where outcomes and forecasts differ most.
 
     Of all functions of what is given and of the outcome, with norm 1 in the space of the kernels,
     it has (times a constant) the largest gap between its means over outcomes and over draws from

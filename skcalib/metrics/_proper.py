@@ -9,14 +9,8 @@ from typing import Any, Generic, Literal, cast
 import numpy as np
 from scipy.special import ndtr
 
-from .._data import (
-    AnyData,
-    ClassData,
-    ForecastData,
-    check_forecasts,
-    check_no_labels,
-    check_predictions,
-)
+from .. import _data
+from .._data import AnyData, ClassData, ForecastData
 from .._inputs.annotations import Value, annotate_each
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.drawing import draw_seed
@@ -257,9 +251,10 @@ def score_decomposition(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the predictions, for
@@ -340,9 +335,9 @@ def check_scored(
                 "Pass score='crps'."
             )
         labelled = y_true, y_pred, sample_weight, pos_label, labels, multi_class
-        return check_predictions(*labelled, names=names)
-    check_no_labels(labels, pos_label)
-    data = check_forecasts(
+        return _data.check_predictions(*labelled, names=names)
+    _data.check_no_labels(labels, pos_label)
+    data = _data.check_forecasts(
         y_true, y_pred, sample_weight=sample_weight, names=names, may_be_impossible=True
     )
     check_thresholds_known(data)

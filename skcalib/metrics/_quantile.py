@@ -10,16 +10,7 @@ from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_sample_weight
 from .._inputs.scikit_learn import validate_params
-from .._numerics.pit import (
-    PitLaw,
-    gap_integral,
-    gap_square_integral,
-    largest_gap,
-    pit_cdf,
-    pit_curve,
-    pit_laws,
-    pit_square_integrals,
-)
+from .._numerics import pit
 from .._numerics.sorting import first_of_ties
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._base import check_common_levels, check_coverage
@@ -32,24 +23,25 @@ _GRID_LEVEL_ATOL = 1e-9
 _REPORTED_LEVELS = (0.5, 0.8, 0.95)
 
 # The norms of the gaps: at all levels, and at the levels of a grid.
-_CURVE_NORMS: dict = {"l1": gap_integral, "l2": gap_square_integral, "max": largest_gap}
+_CURVE_NORMS: dict = {"l1": pit.gap_integral, "l2": pit.gap_square_integral, "max": pit.largest_gap}
 _GRID_NORMS: dict = {"l1": np.mean, "l2": lambda gap: np.mean(gap**2), "max": np.max}
 
 
 class Gaps:
     """The mean square gap of quantiles for weights of the samples, at all levels or on a grid."""
 
-    def __init__(self, law: PitLaw, levels: np.ndarray | None) -> None:
+    def __init__(self, law: pit.PitLaw, levels: np.ndarray | None) -> None:
         self.levels = levels
         if levels is None:
-            self.own_squares = pit_square_integrals(law)  # (n,)
+            self.own_squares = pit.pit_square_integrals(law)  # (n,)
             # neighbours with the same law are merged: ranks have many
             is_first = first_of_ties(law.start) | first_of_ties(law.stop) | first_of_ties(law.inner)
             self.first = np.flatnonzero(is_first)
-            self.law = PitLaw(*(x[self.first] for x in law))
+            self.law = pit.PitLaw(*(x[self.first] for x in law))
             self.width = 2 * len(self.first) + 2
         else:
-            self.gaps = np.column_stack([pit_cdf(law, level) - level for level in levels])  # (n, K)
+            gaps = [pit.pit_cdf(law, level) - level for level in levels]
+            self.gaps = np.column_stack(gaps)  # (n, K)
             self.own_squares = np.mean(self.gaps**2, axis=1)
             self.width = len(levels)
 
@@ -60,7 +52,7 @@ class Gaps:
                 pooled = np.add.reduceat(weight, self.first, axis=1)
             else:
                 pooled = weight
-            square = gap_square_integral(pit_curve(self.law, pooled))
+            square = pit.gap_square_integral(pit.pit_curve(self.law, pooled))
         else:
             square = np.mean((weight @ self.gaps) ** 2, axis=1)
         share = np.square(weight)
@@ -95,14 +87,14 @@ def _quantile_calibration_error(
         )
     grid = resolve_levels(data.forecast, level_type, levels)
     bounds = data.forecast.pit_bounds(data.value)
-    law, weight = pit_laws(*bounds, folded=level_type == "interval"), data.weight
+    law, weight = pit.pit_laws(*bounds, folded=level_type == "interval"), data.weight
     if grid is None:
-        value = _CURVE_NORMS[norm](pit_curve(law, weight))
+        value = _CURVE_NORMS[norm](pit.pit_curve(law, weight))
     else:
-        gap = np.array([weight @ (pit_cdf(law, level) - level) for level in grid])
+        gap = np.array([weight @ (pit.pit_cdf(law, level) - level) for level in grid])
         value = _GRID_NORMS[norm](np.abs(gap))
     if estimation == "debiased":
-        own_terms = pit_square_integrals(law) if grid is None else Gaps(law, grid).own_squares
+        own_terms = pit.pit_square_integrals(law) if grid is None else Gaps(law, grid).own_squares
         value = (value - weight**2 @ own_terms) / (1 - data.inverse_effective_size)
     return float(value if norm != "l2" or squared else root_of_estimate(value, signed))
 
@@ -130,8 +122,8 @@ def quantile_calibration_error(
 
     It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
     On samples of a calibrated forecast it is positive, of order :math:`n^{-1/2}` (biased upwards;
-    see `estimation`). Forecasts too wide for some samples and too narrow for others can have an
-    error of 0.
+    see `estimation`). Forecasts that are too wide for some samples and too narrow for others can
+    have an error of 0.
 
     Parameters
     ----------
@@ -155,12 +147,12 @@ def quantile_calibration_error(
         :class:`~skcalib.forecasts.QuantileForecast` the levels that it has.
 
     estimation : {"biased", "debiased"}, default="biased"
-        "debiased" subtracts from the mean square gap what the finite sample adds. For `norm="l2"`
-        only; `sample_weight` then holds importance weights.
+        "debiased" subtracts what the finite sample adds to the mean square gap. It needs
+        `norm="l2"`, and reads `sample_weight` as importance weights.
 
     squared : bool, default=False
-        Return the mean square gap itself: unbiased if "debiased", and perhaps negative. For
-        `norm="l2"` only.
+        Return the mean square gap itself, for `norm="l2"` only. With "debiased" it is unbiased, and
+        may be negative.
 
     Returns
     -------
@@ -191,8 +183,8 @@ def quantile_calibration_error(
     forecasts have only their own levels; for "interval", those of intervals between two of their
     quantiles, such as 0.8 of those at 0.1 and 0.9.
 
-    With "debiased" the mean square gap is that of all pairs of different samples, which is
-    unbiased. Its root, clipped at 0, is still biased upwards.
+    With "debiased" the mean square gap is averaged over all pairs of different samples, which makes
+    it unbiased. Its root, clipped at 0, is still biased upwards.
 
     References
     ----------
@@ -290,7 +282,7 @@ class Sharpness:
 def sharpness(
     y_forecast: object, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
 ) -> Sharpness:
-    """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
+    """Sharpness of forecasts: mean width of intervals, standard deviation and entropy.
 
     Among calibrated forecasts, sharper ones are better; an overconfident forecast is sharp as well.
 

@@ -224,7 +224,7 @@ ALL_METRICS: dict[str, Metric] = {}
 METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
-# Functions of scikit-learn that are taken by their names wherever functions are.
+# Functions of scikit-learn that arguments take by name, as they take skcalib's metrics.
 FOREIGN_METRICS = {loss.__name__: loss for loss in (brier_score_loss, log_loss, roc_auc_score)}
 
 # Measures that err on both sides of their best value: named for intervals and comparisons alone.
@@ -239,7 +239,7 @@ def metrics_of_counts() -> list[str]:
 
 
 class MetricNames(StrOptions):
-    """Names that an argument takes: of metrics, ours and scikit-learn's, or other statistics."""
+    """Names that an argument takes: metrics of skcalib or scikit-learn, or other statistics."""
 
     def __init__(self, argument: str, names: Iterable[str]):
         super().__init__({*names, *FOREIGN_METRICS})
@@ -279,7 +279,7 @@ def format_metric_names(names: Iterable[str]) -> str:
 
 
 class _Registration(Protocol):
-    """The decorator for functions of users, as type checkers see it."""
+    """The type of the decorator of public functions, for type checkers."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -364,16 +364,16 @@ def is_mean_loss(metric: Callable) -> bool:
 
 
 def to_function(metric: str | Callable) -> Callable:
-    """Return the function of a name, which is ours or scikit-learn's."""
+    """Return the function of skcalib or scikit-learn that has this name."""
     if not isinstance(metric, str):
         return metric
     return FOREIGN_METRICS.get(metric) or (ALL_METRICS | SIGNED_METRICS)[metric].function
 
 
 def find_entry(metric: str | Callable) -> Metric | None:
-    """Return the entry of a metric: of its name, its function, or that with arguments fixed.
+    """Return the entry of a metric, given as its name, its function, or a partial function.
 
-    It is None for a function that is not ours.
+    It is None for a function from elsewhere.
     """
     function, fixed = unwrap_partial(to_function(metric))
     entry = next((candidate for candidate in _ALL_ENTRIES if candidate.function is function), None)
@@ -397,7 +397,7 @@ def is_data(name: str, value: object) -> bool:
 def raise_data_in_params(name: str) -> NoReturn:
     """Refuse data among the options of a metric."""
     raise ValueError(
-        f"metric_params must not hold data, which come from elsewhere; found {name!r}. Pass it to "
+        f"metric_params must not hold data, but options of the metric; found {name!r}. Pass it to "
         "the function or to fit instead, if that takes it."
     )
 

@@ -65,7 +65,7 @@ class Problem:
 
 
 class ReliabilityBand(NamedTuple):
-    """Where a curve lies with the probability `confidence_level`, at each place."""
+    """A band that holds a curve, at each position, with probability `confidence_level`."""
 
     positions: np.ndarray
     lower: np.ndarray

@@ -135,8 +135,8 @@ def make_square_witness(
 ) -> Witness:
     """Return the witness of Σ_i w_i ⟨product_i, r_i⟩, or of its root, for the residuals r.
 
-    The product with the i-th sample is a sum over all j. If the estimate is unbiased, it is one
-    over all j ≠ i, and is divided by Σ_{i≠j} w_i w_j. One more sample enters twice, as i and as j.
+    The product with the i-th sample is a sum over all j. If the estimate is unbiased, the sum is
+    over all j ≠ i, and is divided by Σ_{i≠j} w_i w_j. A new sample enters twice, as i and as j.
     """
     total = 1 - data.inverse_effective_size if is_unbiased else 1.0
     terms = _to_terms(data, Witness(product / total))

@@ -11,16 +11,10 @@ from .._data import ClassData, check_predictions, with_given
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, Interval, Label, validate_params
 from .._inputs.warnings import warn
+from .._numerics import upper_distance
 from .._numerics.distance import CertifiedTransport, transport_bounds
 from .._numerics.interval import optimal_partition
-from .._numerics.upper_distance import (
-    Levels,
-    exhaustive_partition,
-    is_exact,
-    nearest_cells,
-    nearest_intervals,
-    relaxation_bound,
-)
+from .._numerics.upper_distance import Levels
 from ..lenses import Lens
 from ._reductions import map_reduction, reduce_classes
 from ._registry import register_metric, select_options
@@ -81,7 +75,7 @@ class UpperDistanceCertificate:
 def interval_change(data: ClassData) -> float:
     """Return the smallest change with cells that are intervals; of all cells if that is exact."""
     levels, _, guess = _levels(data)
-    return levels.change(nearest_intervals(levels, guess))
+    return levels.change(upper_distance.nearest_intervals(levels, guess))
 
 
 def _upper_distance(data: ClassData, order: float) -> float:
@@ -95,7 +89,7 @@ def make_certificate(data: ClassData, order: float = 1.0) -> UpperDistanceCertif
     lower = upper = levels.change(cells, order) ** (1 / order)
     if transport is not None:  # of any order: a mean is no larger than a root mean power
         lower_distance = transport_bounds(*data.pool_label_weights()[:2], _TRANSPORT_ATOL).lower
-        lower = min(upper, max(lower_distance, relaxation_bound(levels)))
+        lower = min(upper, max(lower_distance, upper_distance.relaxation_bound(levels)))
     return UpperDistanceCertificate(lower, upper, levels.means(cells)[level])
 
 
@@ -107,11 +101,11 @@ def _nearest(
     The last result is the transport from which the cells were built; None if all were compared.
     """
     levels, level, guess = _levels(data)
-    if is_exact(levels):
-        return levels, level, exhaustive_partition(levels, order), None
+    if upper_distance.is_exact(levels):
+        return levels, level, upper_distance.exhaustive_partition(levels, order), None
     weights = data.pool_label_weights()
     transport = transport_bounds(*weights[:2], _TRANSPORT_ATOL, _TRANSPORT_STEP)
-    return levels, level, nearest_cells(levels, transport, guess, order), transport
+    return levels, level, upper_distance.nearest_cells(levels, transport, guess, order), transport
 
 
 def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
@@ -127,7 +121,7 @@ def _levels(data: ClassData) -> tuple[Levels, np.ndarray, np.ndarray]:
         _warn_lone_inputs(np.bincount(level))
     positive = np.bincount(level, weight * data.label)
     levels = Levels(points, np.bincount(level, weight), positive)
-    if is_exact(levels):
+    if upper_distance.is_exact(levels):
         return levels, level, np.zeros(len(points), dtype=np.intp)
     pooled = data.pool_label_weights()
     precision = _GUESS_PRECISION if len(pooled.points) > _MAX_EXACT_GUESS_POINTS else None
@@ -206,9 +200,10 @@ def upper_distance_to_calibration(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     n_jobs : int, default=None
         Number of threads for the classes; see :obj:`joblib.parallel_backend`.

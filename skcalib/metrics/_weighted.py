@@ -7,16 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .. import function_classes
 from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Average, HasMethods, Label
-from ..function_classes import (
-    Bounded,
-    FunctionClass,
-    Lipschitz,
-    _iter_programs,
-    _resolve_for_sample,
-)
+from ..function_classes import Bounded, FunctionClass, Lipschitz
 from ..lenses import Lens
 from ._binned import pool_class_residuals
 from ._reductions import reduce_classes
@@ -45,7 +40,7 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     import cvxpy
 
     proba = data.proba.astype(np.float64, copy=False)
-    function_class = _resolve_for_sample(function_class, proba, data.weight)
+    function_class = function_classes._resolve_for_sample(function_class, proba, data.weight)
     if data.is_binary:
         points, mass = data.pool_residuals()
     else:
@@ -54,7 +49,7 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
     residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
-    programs = _iter_programs(function_class, points, values)
+    programs = function_classes._iter_programs(function_class, points, values)
     constraints = next(programs)
     while True:
         constraints = check_constraints(constraints, function_class)
@@ -67,7 +62,7 @@ def _weighted_error(data: ClassData, function_class: FunctionClass) -> float:
 
 @cache
 def _silence_licence() -> None:
-    """Let HiGHS print its licence, as it does once in a process, to nowhere."""
+    """Make HiGHS print its licence, as it does once in each process, into os.devnull."""
     import highspy
 
     try:
@@ -84,16 +79,16 @@ def _silence_licence() -> None:
 
 
 def _solve(problem: Any, function_class: FunctionClass) -> None:
-    """Solve the convex program; the error for a user says why that is impossible."""
+    """Solve the convex program; if that is impossible, raise an error that says why."""
     import cvxpy
 
     # with a linear objective, a program that CVXPY calls quadratic is linear
     is_linear = problem.is_qp() and "HIGHS" in cvxpy.installed_solvers()
     if is_linear:
-        with _LICENCE_LOCK:  # or a second thread would take nowhere for the standard output
+        with _LICENCE_LOCK:  # a second thread would save os.devnull as standard output
             _silence_licence()
     solver, options = ("HIGHS", dict(HIGHS_OPTIONS)) if is_linear else ("CLARABEL", {})
-    try:  # in steps, as Problem.solve warns of what the status says
+    try:  # in steps, as Problem.solve would warn, too, if the status is bad
         program, chain, inverse_data = problem.get_problem_data(solver, solver_opts=options)
         result = chain.solve_via_data(problem, program, solver_opts=options)
         solution = chain.invert(result, inverse_data)
@@ -183,9 +178,10 @@ def weighted_calibration_error(
         :mod:`skcalib.lenses`.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
-        "macro": the mean over classes; "weighted": by their share of the predictions ("top-label")
-        or labels ("classwise"); "auto": "weighted" for "top-label", else "macro"; None: the array
-        of all values, also of one. A class never predicted is NaN, and left out.
+        "macro" is the mean over classes. "weighted" weights classes by their share of the
+        predictions ("top-label") or labels ("classwise"). "auto" is "weighted" for "top-label",
+        else "macro". None returns the array of all values, even if there is only one. A class that
+        is never predicted is NaN, and left out of means.
 
     Returns
     -------

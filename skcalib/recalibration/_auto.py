@@ -26,15 +26,9 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import record_warnings, warn
 from .._numerics.dependence import UnitSums
 from .._numerics.sorting import codes_by_appearance
+from . import _either
 from ._base import Recalibrator, is_smooth
 from ._checks import check_can_keep_order, check_candidates, check_cv_is_no_string
-from ._either import (
-    ClassOrForecastRecalibrator,
-    FitData,
-    IdentityRecalibrator,
-    calibrate,
-    to_fit_data,
-)
 from ._folds import add_units, assign_folds, canonical_class_order, canonical_order
 from ._maps import Map, mix, state_map
 from ._registry import RECALIBRATORS, find_spread_remedy, select_candidates
@@ -75,7 +69,7 @@ _ORDER_PRESERVING = [
 
 
 @estimator_class()
-class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
+class AutoRecalibrator(BaseComposition, _either.ClassOrForecastRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
     The result is the weighted mean of the probabilities of several recalibrators, and of the
@@ -322,7 +316,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         check_can_be_split(data)
         cv, blocks = self.cv, np.asarray(data.blocks)
         n_folds = int(cv) if isinstance(cv, Integral) else len(np.unique(blocks))
-        examples, fold = to_fit_data(data), assign_folds(data, n_folds)
+        examples, fold = _either.to_fit_data(data), assign_folds(data, n_folds)
         units = UnitSums(data.weight, data.groups, data.squares)
         candidates, trees = self._choose_candidates(data, units, fold, scoring)
         averages = self.ensemble and not data.is_forecast
@@ -365,7 +359,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
             named_candidates, self._response_method, self.get_params(deep=False)
         )
         trees = None if trees is None else trees.set_params(labels=self.labels)
-        return {"none": IdentityRecalibrator(), **checked_candidates}, trees
+        return {"none": _either.IdentityRecalibrator(), **checked_candidates}, trees
 
     def _weigh(
         self, names: list[str], loss: np.ndarray, data: AnyData, units: UnitSums, fold: np.ndarray
@@ -427,7 +421,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         candidates: dict[str, Any],
         trees: TreeRecalibrator | None,
         weight: np.ndarray,
-        examples: FitData,
+        examples: _either.FitData,
         neighbours: list[Any],
     ) -> None:
         """Fit the candidates of positive weight to all samples; trees are fitted already."""
@@ -450,7 +444,7 @@ class AutoRecalibrator(BaseComposition, ClassOrForecastRecalibrator):
         if self._is_forecast:
             return self.best_recalibrator_.transform(proba)
         mapped = (
-            self.weights_[name] * calibrate(recalibrator, proba, self.classes_)
+            self.weights_[name] * _either.calibrate(recalibrator, proba, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
@@ -499,7 +493,7 @@ def average_weights(loss: np.ndarray, units: UnitSums, order: np.ndarray) -> np.
 class CrossValidation(NamedTuple):
     """The data and folds on which candidates are fitted and scored, one fold left out in turn."""
 
-    examples: FitData
+    examples: _either.FitData
     fold: np.ndarray  # (n,)
     scoring: str
     n_jobs: int | None
@@ -560,7 +554,7 @@ class CrossValidation(NamedTuple):
             self.examples.fit_clone, model, ~test, warm_start_from=neighbour
         )
         for message, category in record:
-            if category is not ConvergenceWarning:  # a selected fit without an optimum warns again
+            if category is not ConvergenceWarning:  # the final fit warns again if needed
                 warn(message, category)
         results = []
         for recalibrator in [fitted, fitted.base_] if with_base else [fitted]:

@@ -39,7 +39,7 @@ _MIN_SAMPLES_FOR_TREES = 100
 # Categories of a column that are told apart; and the rank of missing numbers.
 _MAX_CATEGORIES, _MISSING_RANK = 63, -64.0
 
-# The argument of features, and what it holds, for messages.
+# The argument that holds features, and its description in messages.
 _GIVEN = "given", "the features of each sample"
 
 # Trees of the test.

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.stats import chi2
 
+from .. import forecasts
 from .._data import ForecastData, check_forecasts
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Interval, estimator_class
@@ -14,13 +15,7 @@ from .._inputs.warnings import warn
 from .._numerics import pit_maps
 from .._numerics.pit import normal_scores
 from .._numerics.pit_maps import greatest_rank, least_rank
-from ..forecasts import (
-    EnsembleForecast,
-    Forecast,
-    GaussianForecast,
-    QuantileForecast,
-    ResidualForecast,
-)
+from ..forecasts import Forecast
 from ..forecasts._derived import AffineForecast
 from ..forecasts._quantile import check_quantile_levels
 from ..forecasts._transformed import apply_level_map
@@ -134,9 +129,9 @@ def check_has_cdf(forecast: Forecast) -> None:
 
 def as_continuous(forecast: Forecast) -> Forecast:
     """A continuous forecast; of shared residuals one with the same ranks, those of y − location."""
-    if isinstance(forecast, ResidualForecast):
+    if isinstance(forecast, forecasts.ResidualForecast):
         std = forecast.std()
-        return GaussianForecast(forecast.mean(), np.where(std > 0, std, 1.0))
+        return forecasts.GaussianForecast(forecast.mean(), np.where(std > 0, std, 1.0))
     if not forecast.is_continuous:
         raise ValueError(
             f"X must be a continuous forecast for method='conformal'; found "
@@ -168,7 +163,7 @@ def _level_intervals(data: ForecastData) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = forecast.pit_bounds(data.value)
     if forecast.is_exchangeable:
         return lower, upper
-    if isinstance(forecast, EnsembleForecast | ResidualForecast):
+    if isinstance(forecast, forecasts.EnsembleForecast | forecasts.ResidualForecast):
         size = 1 / (forecast.weights**2).sum(axis=-1)
         return size * lower / (size + 1), (size * upper + 1) / (size + 1)
     return lower, upper
@@ -192,21 +187,21 @@ _LEVEL_SUM_ATOL = 1e-9
 
 @estimator_class()
 class QuantileRecalibrator(ForecastRecalibrator):
-    r"""Adds a constant to the quantiles of each level, so that intervals cover what they say.
+    r"""Adds a constant to the quantiles of each level, so that intervals cover as they say.
 
     Parameters
     ----------
     level_type : {"quantile", "interval"}, default="quantile"
-        "quantile": each is moved by itself. "interval": the two quantiles of a central
-        interval are moved apart by the same distance, which is conformalised quantile regression
-        [1]_; levels must be symmetric about 1/2.
+        "quantile": the quantiles of each level are moved by themselves. "interval": the two
+        quantiles of a central interval are moved apart by the same distance, which is conformalised
+        quantile regression [1]_; levels must be symmetric about 1/2.
 
     levels : array-like of shape (n_levels,), default=None
         Levels in (0, 1), increasing, at which any forecasts become quantiles. By default those of
         the forecasts, which must be a :class:`~skcalib.forecasts.QuantileForecast`.
 
     step_size : float, default=0.005
-        In :meth:`partial_fit`, what one outcome outside of its interval adds to the probability of
+        In :meth:`partial_fit`, how much an outcome outside its interval adds to the probability of
         the interval.
 
     Attributes
@@ -297,7 +292,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
             targets = 1 - 2 * self.levels_[:n_intervals]
             self.miss_rates_, self._has_weights = 1 - targets, bool(np.ptp(data.weight) > 0)
             find_ranks = [least_rank] * len(targets)
-        offsets = np.empty(len(targets))  # infinite where there is no such rank
+        offsets = np.empty(len(targets))  # infinite where no rank is high enough
         for k, (score, target) in enumerate(zip(scores.T, targets, strict=True)):
             order = np.argsort(score, kind="stable")
             levels = pit_maps.rank_levels(data.weight[order], data.inverse_effective_size)
@@ -376,8 +371,8 @@ class QuantileRecalibrator(ForecastRecalibrator):
             offsets = self._make_offsets(np.clip(distance, *ends))
         quantiles = self._check_quantiles(forecast) + offsets
         if self.level_type == "quantile":
-            return QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
-        return QuantileForecast(_enforce_nesting(quantiles), self.levels_)
+            return forecasts.QuantileForecast(_enforce_order(quantiles, self.levels_), self.levels_)
+        return forecasts.QuantileForecast(_enforce_nesting(quantiles), self.levels_)
 
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
         if self.levels is not None:

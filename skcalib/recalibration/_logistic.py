@@ -9,15 +9,9 @@ from .._data import ClassData
 from .._inputs.scikit_learn import estimator_class
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import EPSILON, clip_proba, column_log_odds, smallest_probability
+from . import _prior
 from ._base import Recalibrator, one_vs_rest
 from ._maps import Curve, LogOdds
-from ._prior import (
-    CLASS_PRIOR_WEIGHT,
-    PooledOutcomes,
-    iter_pooled_outcomes,
-    least_probability,
-    warn_unless_converged,
-)
 
 # Distances from 0 and 1 that are tried where some predictions are 0, up to half the share of the
 # rarest class.
@@ -35,17 +29,17 @@ class LogisticRecalibrator(Recalibrator):
     0. For more than two classes there is one function for each, and rows are divided by their sums.
     """
 
-    prior_weight: float = CLASS_PRIOR_WEIGHT
+    prior_weight: float = _prior.CLASS_PRIOR_WEIGHT
     _is_smooth = True
     _degree = 1
 
     def _fit(self, data: ClassData) -> None:
-        least = least_probability(data, self.prior_weight) if data.is_binary else EPSILON
+        least = _prior.least_probability(data, self.prior_weight) if data.is_binary else EPSILON
         smallest = smallest_probability(data.columns, least)
         if self._degree:  # a spline bends where the data do
             smallest = likeliest_floor(data, self.prior_weight, smallest)
         self.smallest_probability_ = smallest
-        problems = iter_pooled_outcomes(data, self.prior_weight, smallest)
+        problems = _prior.iter_pooled_outcomes(data, self.prior_weight, smallest)
         self.maps_, self._curves = [], []
         for problem in problems:
             self.maps_.append(self._fit_outcomes(problem))
@@ -57,10 +51,10 @@ class LogisticRecalibrator(Recalibrator):
             table = np.array(self.maps_)
             self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
-    def _fit_outcomes(self, problem: PooledOutcomes) -> Any:
+    def _fit_outcomes(self, problem: _prior.PooledOutcomes) -> Any:
         """The map of one class: the coefficients of the log-odds, the intercept first."""
         fit = fit_polynomial(problem, self._degree)
-        warn_unless_converged(self, fit.converged)
+        _prior.warn_unless_converged(self, fit.converged)
         return fit.coefficients
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
@@ -91,13 +85,13 @@ def likeliest_floor(data: ClassData, prior_weight: float, smallest: float) -> fl
     larger = [floor for floor in _FLOORS if EPSILON < smallest < floor < largest]
 
     def line_loss(floor: float) -> float:
-        problems = iter_pooled_outcomes(data, prior_weight, floor)
+        problems = _prior.iter_pooled_outcomes(data, prior_weight, floor)
         return sum(fit_polynomial(problem, 1).loss for problem in problems)
 
     return min([smallest, *larger], key=line_loss) if larger else smallest
 
 
-def fit_polynomial(problem: PooledOutcomes, degree: int) -> LogisticFit:
+def fit_polynomial(problem: _prior.PooledOutcomes, degree: int) -> LogisticFit:
     design = np.vander(problem.log_odds, degree + 1, increasing=True)
     return logistic_fit(design, problem.mass, np.eye(degree + 1)[1])
 
@@ -286,7 +280,7 @@ class QuadraticRecalibrator(LogisticRecalibrator):
         super()._fit(data)
         self.coef_, self.ends_ = map(np.copy, np.hsplit(self.coef_, 2))
 
-    def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
+    def _fit_outcomes(self, problem: _prior.PooledOutcomes) -> np.ndarray:
         ends = problem.log_odds.min(), problem.log_odds.max()
         return np.append(super()._fit_outcomes(problem), ends)
 
@@ -384,7 +378,7 @@ class BetaRecalibrator(LogisticRecalibrator):
 
     parameters: Literal["abm", "am", "ab"] = "abm"
 
-    def _fit_outcomes(self, problem: PooledOutcomes) -> np.ndarray:
+    def _fit_outcomes(self, problem: _prior.PooledOutcomes) -> np.ndarray:
         # logs of probabilities relative to the one that c need not move
         offset = np.log(2) if self.parameters == "ab" else 0.0
         rising = log_expit(problem.log_odds) + offset
@@ -402,7 +396,7 @@ class BetaRecalibrator(LogisticRecalibrator):
                 if free == (1, 1):
                     break
         best = min(fits, key=lambda fit: fit.loss)
-        warn_unless_converged(self, best.converged)
+        _prior.warn_unless_converged(self, best.converged)
         return best.coefficients
 
     def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:

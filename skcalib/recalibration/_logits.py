@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from .._data import ClassData
 from .._inputs.scikit_learn import estimator_class
 from .._inputs.warnings import warn
+from .._numerics import logits
 from .._numerics.array_api import (
     Array,
     arange_like,
@@ -18,24 +19,12 @@ from .._numerics.array_api import (
     doubles,
     to_numpy,
 )
-from .._numerics.logits import (
-    SAMPLE_SIZE,
-    clip_proba,
-    iter_row_blocks,
-    smallest_probability,
-    softmax_in_place,
-)
+from .._numerics.logits import SAMPLE_SIZE
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
+from . import _prior
 from ._base import Recalibrator, log_matrix
 from ._maps import LogLinear, Map
-from ._prior import (
-    MIN_INFORMATION,
-    class_prior,
-    least_probability,
-    prior_share,
-    warn_unless_converged,
-)
 
 # Rows of this many classes are long enough for NumPy's loops.
 _MIN_LONG_ROW = 256
@@ -77,9 +66,9 @@ class LogScaleRecalibrator(Recalibrator):
     def _fit(self, data: ClassData) -> None:
         self.smallest_probability_ = 0.0
         if data.log_proba is None:
-            least = least_probability(data, self.prior_weight)
+            least = _prior.least_probability(data, self.prior_weight)
             data = data.with_proba(data.columns)
-            self.smallest_probability_ = smallest_probability(data.proba, least)
+            self.smallest_probability_ = logits.smallest_probability(data.proba, least)
         self._bounds = None if self.prior_weight == 0 else self._find_bounds(data)
         self._fit_scores(data)
 
@@ -95,9 +84,9 @@ class LogScaleRecalibrator(Recalibrator):
         weight /= xp.sum(weight)
         share, x = weight @ xp.exp(logs), logs - weight @ logs
         information = float(weight @ (x**2 @ share - (x @ share) ** 2)) / (n_classes - 1)
-        if information >= MIN_INFORMATION * data.inverse_effective_size:
+        if information >= _prior.MIN_INFORMATION * data.inverse_effective_size:
             return None
-        blocks = (self._log_proba(data, block) for block in iter_row_blocks(n, n_classes))
+        blocks = (self._log_proba(data, block) for block in logits.iter_row_blocks(n, n_classes))
         least, greatest = zip(
             *[(to_numpy(xp.min(logs, axis=0)), to_numpy(xp.max(logs, axis=0))) for logs in blocks],
             strict=True,
@@ -115,15 +104,15 @@ class LogScaleRecalibrator(Recalibrator):
         data = data.with_proba(log_proba)  # frees the sorted ones
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         if self._draws_to_temperature:
-            prior, target = class_prior(log_proba, data, self.prior_weight)
+            prior, target = _prior.class_prior(log_proba, data, self.prior_weight)
         else:
-            target = softmax_in_place(doubles(log_proba, copy=True))
-            prior = prior_share(data, self.prior_weight)
+            target = logits.softmax_in_place(doubles(log_proba, copy=True))
+            prior = _prior.prior_share(data, self.prior_weight)
         target *= prior
         _add_to_labels(target, data.label, 1 - prior)
         change = self._regress(log_proba, target, data)
         if change < np.inf:
-            warn_unless_converged(self, change <= _SETTLED)
+            _prior.warn_unless_converged(self, change <= _SETTLED)
         else:
             warn(
                 f"The fit of {type(self).__name__} has not reached its optimum; the last step is "
@@ -147,7 +136,7 @@ class LogScaleRecalibrator(Recalibrator):
             return self._map_rows(proba)
         n_classes = len(self.classes_)
         mapped = np.empty((len(proba), n_classes))
-        for rows in iter_row_blocks(len(proba), n_classes, min_rows=n_classes):
+        for rows in logits.iter_row_blocks(len(proba), n_classes, min_rows=n_classes):
             mapped[rows] = self._map_rows(proba[rows])
         return mapped
 
@@ -155,15 +144,15 @@ class LogScaleRecalibrator(Recalibrator):
         if self.input_type == "probabilities":  # else these are log-probabilities
             proba = log_matrix(proba, self.smallest_probability_)
         if self._bounds is None:
-            return clip_proba(self._map_scores(proba))
+            return logits.clip_proba(self._map_scores(proba))
         xp = array_namespace(proba)
         clipped = xp.clip(proba, *asarray_like(proba, self._bounds))
         mapped = self._map_scores(clipped + 0.0) * xp.exp(proba - clipped)
-        return clip_proba(mapped / xp.sum(mapped, axis=1, keepdims=True))
+        return logits.clip_proba(mapped / xp.sum(mapped, axis=1, keepdims=True))
 
     def _map_scores(self, log_proba: Array) -> Array:
         """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
-        return softmax_in_place(linear_scores(*self._linear_map(), log_proba))
+        return logits.softmax_in_place(linear_scores(*self._linear_map(), log_proba))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

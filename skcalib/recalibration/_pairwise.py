@@ -10,14 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._data import ClassData
 from .._inputs.scikit_learn import HasMethods, estimator_class
 from .._inputs.warnings import check_memory, warn
-from .._numerics.logits import (
-    MIN_POSITIVE_PROBA,
-    clip_proba,
-    iter_row_blocks,
-    log_probabilities,
-    smallest_probability,
-    softmax_in_place,
-)
+from .._numerics import logits
 from .._numerics.scaling import separate_preconditioner, softmax_regression
 from .._numerics.scaling_designs import Affine
 from ._base import Recalibrator, is_smooth
@@ -151,15 +144,15 @@ class PairwiseScalingRecalibrator(Recalibrator):
         self._is_smooth = is_smooth(self.base_)
         inverse_size, label = data.inverse_effective_size, data.label
         proba = calibrate(self.base_, data.columns, data.classes)
-        self.smallest_probability_ = smallest_probability(proba, MIN_POSITIVE_PROBA)
-        log_proba = log_probabilities(proba, self.smallest_probability_)
+        self.smallest_probability_ = logits.smallest_probability(proba, logits.MIN_POSITIVE_PROBA)
+        log_proba = logits.log_probabilities(proba, self.smallest_probability_)
         self.smallest_of_products_ = max(_MIN_PRODUCT_PROBABILITY, float(proba.min()))
         relative = self._relative(log_proba)
         log_proba = np.asfortranarray(log_proba)
         del data, proba  # they would take as much memory as is needed below
         scale = 4 * float(weight @ (relative**2).mean(axis=1)) or 1.0
         m = n_classes * (n_classes + 1) // 2
-        blocks = list(iter_row_blocks(len(weight), m, min_rows=m))
+        blocks = list(logits.iter_row_blocks(len(weight), m, min_rows=m))
         centre = sum(weight[rows] @ _products(relative[rows]) for rows in blocks) / scale
         rotation = _principal_directions(
             np.sqrt(weight[rows, None]) * (_products(relative[rows]) / scale - centre)
@@ -194,11 +187,11 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         mapped = calibrate(self.base_, proba, self.classes_)
-        for rows in iter_row_blocks(len(mapped), len(self.coef_)):
-            scores = log_probabilities(mapped[rows], self.smallest_probability_)
+        for rows in logits.iter_row_blocks(len(mapped), len(self.coef_)):
+            scores = logits.log_probabilities(mapped[rows], self.smallest_probability_)
             scores += np.einsum("nm,mk->nk", _products(self._relative(scores)), self.coef_)
             scores += self.intercept_
-            mapped[rows] = clip_proba(softmax_in_place(scores))
+            mapped[rows] = logits.clip_proba(logits.softmax_in_place(scores))
         return mapped
 
     def _relative(self, log_proba: np.ndarray) -> np.ndarray:

@@ -9,14 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import ClassData, ForecastData
 from .._inputs.warnings import warn
+from .._numerics import logits
 from .._numerics.array_api import Array, doubles
-from .._numerics.logits import (
-    EPSILON,
-    MIN_POSITIVE_PROBA,
-    clip_proba,
-    column_log_odds,
-    softmax_in_place,
-)
 from .._numerics.sorting import pool_label_weights, pool_ties
 from .._numerics.temperature import TemperingProblem, scale_by_temperature
 from ._base import log_matrix
@@ -50,8 +44,8 @@ def least_probability(data: ClassData, prior_weight: float | None) -> float:
     """
     prior = (prior_weight or 0.0) * data.inverse_effective_size
     if len(data.classes) > 2 or prior == 0:
-        return MIN_POSITIVE_PROBA
-    return max(EPSILON * np.exp(-1 / prior), MIN_POSITIVE_PROBA)
+        return logits.MIN_POSITIVE_PROBA
+    return max(logits.EPSILON * np.exp(-1 / prior), logits.MIN_POSITIVE_PROBA)
 
 
 def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple[float, Array]:
@@ -64,7 +58,7 @@ def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple
     n_classes = log_proba.shape[1]
     share = prior_share(data, prior_weight * n_classes / 2)
     if n_classes == 2 or share == 0:
-        return share, softmax_in_place(doubles(log_proba, copy=True))
+        return share, logits.softmax_in_place(doubles(log_proba, copy=True))
     problem = TemperingProblem(
         lambda rows: doubles(log_proba[rows, ...], copy=True),
         data.label,
@@ -72,7 +66,7 @@ def class_prior(log_proba: Array, data: ClassData, prior_weight: float) -> tuple
         prior_share(data, TEMPERATURE_PRIOR_WEIGHT),
     )
     expected = scale_by_temperature(log_proba, problem.best_temperature())
-    return share, clip_proba(expected, out=expected)
+    return share, logits.clip_proba(expected, out=expected)
 
 
 class PooledOutcomes(NamedTuple):
@@ -105,7 +99,7 @@ def iter_pooled_outcomes(
         return
     share, expected = class_prior(log_matrix(data.proba, smallest), data, prior_weight)
     for k, (_, problem) in enumerate(data.iter_one_vs_rest()):
-        proba = clip_proba(problem.proba, smallest)
+        proba = logits.clip_proba(problem.proba, smallest)
         label_proba = np.stack([1 - expected[:, k], expected[:, k]])
         points, mass, _ = pool_label_weights(proba, problem.label, problem.weight, problem.square)
         mass = (1 - share) * mass + share * pool_ties(proba, problem.weight * label_proba)[1]
@@ -115,11 +109,11 @@ def iter_pooled_outcomes(
 def _pool_two_classes(data: ClassData, prior_weight: float, smallest: float) -> PooledOutcomes:
     sample = data.label, data.weight
     if data.complement is None:
-        proba = clip_proba(data.proba, smallest)
+        proba = logits.clip_proba(data.proba, smallest)
         points, mass, _ = pool_label_weights(proba, *sample, data.square)
         points = logit(points)
     else:
-        log_odds = column_log_odds(data.matrix, smallest)
+        log_odds = logits.column_log_odds(data.matrix, smallest)
         points, mass, _ = pool_label_weights(log_odds, *sample, data.squares)
     share, expected = prior_share(data, prior_weight), expit(np.stack([-points, points]))
     expected *= share * mass.sum(axis=0)

@@ -241,7 +241,7 @@ class SubgroupRecalibrator(ClassOrForecastRecalibrator):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, *, by: Columns) -> Self:
         """Follow a series in each subgroup, and in all samples together.
 
-        Only if the recalibrator has `partial_fit`, as ``QuantileRecalibrator("interval")`` has.
+        Only for a recalibrator with `partial_fit`, such as ``QuantileRecalibrator("interval")``.
 
         Parameters
         ----------

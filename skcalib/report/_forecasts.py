@@ -305,7 +305,7 @@ def forecast_findings(test: CalibrationTest, data: ForecastData, names: list[str
         sums = scores.standardized_sums(scores.error.observed[None])[:, 0]
         size = np.abs(sums)
         score = normal_scores(*data.forecast.pit_bounds(data.value))[_FIRST_MOMENT]
-        # a bias moves z² − 1 and z³ − 3 z
+        # a bias also moves the means of z² − 1 and z³ − 3 z
         if abs(_sections.standardized_sum(data, score)) > CLEAR_GAP:
             size[1:, 0] = 0.0
         if size[0, 1:].max(initial=0.0) > _CLEAR_BIAS:  # this moves z² − 1, too

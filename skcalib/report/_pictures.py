@@ -248,10 +248,10 @@ def _writable_names(labels: list, kind: str, most: int = 20) -> list[str]:
 
 
 def _to_svg(figure: Figure, name: str, words: str) -> str:
-    """Return the figure as SVG for a page; its ids begin with `name`, so that none collide.
+    """Return the figure as SVG for a page; its ids begin with `name`, so that they are unique.
 
-    It is drawn without a background, in colours that those of the page replace. The settings of
-    matplotlib stay as they are, as they are those of all threads.
+    The background is transparent, and the colours of the page replace those of the figure. The
+    settings of matplotlib are left alone, as all threads share them.
     """
     from matplotlib.axes import Axes
     from matplotlib.legend import Legend
@@ -268,7 +268,7 @@ def _to_svg(figure: Figure, name: str, words: str) -> str:
     file = io.StringIO()
     figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
-    numbers: dict[str, str] = {}  # in place of what matplotlib draws at random
+    numbers: dict[str, str] = {}  # they replace matplotlib's random ids
     svg = re.sub(
         r'( id="|url\(#|href="#)([^")]+)',
         lambda found: f"{found[1]}{name}-{numbers.setdefault(found[2], str(len(numbers)))}",

@@ -18,7 +18,7 @@ _NUMBER_COLUMNS = ("class", "probability", "event", "count", "weight", "squared_
 _NUMBER_TYPES = ["int64", "float64", "bool", "int64", "float64", "float64"]
 _TABLE_COLUMNS = ("subgroup", "problem", *_NUMBER_COLUMNS)
 
-_MAX_CLASS_BYTES = 2**26  # of the array of all classes
+_MAX_CLASS_BYTES = 2**26  # size of the array of all classes
 
 
 def to_table(state: Any) -> Any:
@@ -43,7 +43,7 @@ def to_table(state: Any) -> Any:
 
 
 def from_table(cls: type, table: Any) -> Any:
-    """The state that a table holds; refuse numbers that no samples have."""
+    """The state that a table holds; refuse numbers that no samples can have."""
     text = _check_digest(table)
     try:
         columns = {name: table[name].to_numpy() for name in _TABLE_COLUMNS}
@@ -53,18 +53,18 @@ def from_table(cls: type, table: Any) -> Any:
         changed = [x for x in columns if _to_bytes(columns[x]) != _to_bytes(written[x].to_numpy())]
         if changed or written.schema.metadata[_METADATA_KEY] != text:
             changed = changed or ["metadata"]
-            raise ValueError(f"all must be what to_arrow makes of it, found others in {changed}")
+            raise ValueError(f"contents must be as to_arrow writes them, found others in {changed}")
     except ValueError as error:
         reason = str(error).rstrip(".")
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError) as error:
-        reason = f"metadata must have the form that to_arrow gives them, found {error!r:.80}"
+        reason = f"metadata must have the form that to_arrow writes, found {error!r:.80}"
     else:
         return state
     raise ValueError(f"table is not a sound state: {reason}; write it again with to_arrow.")
 
 
 def _read_state(cls: type, columns: list[np.ndarray], saved: dict[str, Any]) -> Any:
-    """The state of metadata and of the numbers of a table, in the types that a state has."""
+    """The state of metadata and columns of numbers, which must have the types of a state."""
     if saved["version"] != _FORMAT_VERSION:
         raise ValueError(f"version must be {_FORMAT_VERSION}, found {saved['version']!r:.80}")
     if (types := [values.dtype.name for values in columns]) != _NUMBER_TYPES:
@@ -160,8 +160,8 @@ def _check_digest(table: Any) -> bytes:
         return text
     raise ValueError(
         f"table must be what CalibrationState.to_arrow made, unchanged; found {description}. Read "
-        "the whole file, and of one state: merge states that were read, not their tables. Counts "
-        "of your own enter by from_counts."
+        "the whole file of a single state: merge states, not their tables. For counts of your own "
+        "use from_counts."
     )
 
 

@@ -25,8 +25,8 @@ def are_empty(*values: Any) -> bool:
     """True if no argument of a batch holds a row."""
     return all(
         column.shape[:1] == (0,)
-        if hasattr(column, "shape")
-        else hasattr(column, "__len__") and not len(column)
+        if hasattr(type(column), "shape")
+        else hasattr(type(column), "__len__") and not len(column)
         for column in values
     )
 
@@ -219,9 +219,9 @@ def check_can_be_tested(state: Any) -> None:
         )
 
 
-@np.errstate(all="ignore")  # what overflows or is NaN lies in no range
+@np.errstate(all="ignore")  # a number that overflows or is NaN lies in no range
 def check_sound(state: Any) -> None:
-    """Refuse a state that was read if no samples have its numbers."""
+    """Refuse a state that was read if no samples can have its numbers."""
     for each in (state, *state.subgroups.values()):
         for name, *numbers in _iter_ranges(each):
             values, low, high = np.broadcast_arrays(*numbers)
@@ -233,9 +233,9 @@ def check_sound(state: Any) -> None:
 
 
 def _iter_ranges(state: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the name of each number of a state, its value, and the least and the largest one.
+    """Yield the name of each number of a state, its value, and its least and largest valid values.
 
-    If all lie in the earlier ranges, those that follow are small enough to be worked out.
+    Numbers in the earlier ranges are small enough to compute the later ones.
     """
     n, total, subgroups = state.n_samples, state.total_weight, state.subgroups.values()
     least, largest = state._weights if n else (0, _MIN_WEIGHT)

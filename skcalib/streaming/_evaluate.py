@@ -107,8 +107,8 @@ def _find_entry(metric: str | Callable) -> Metric | None:
     if not is_taken or (entry and not entry.supports_counts):
         raise ValueError(
             f"metric must be one of {names}, or a function of your own that takes labels, "
-            f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
-            "themselves: compute them of a part of the rows."
+            f"probabilities and sample_weight; found {metric!r:.80}. Other metrics need the "
+            "samples themselves: compute them from some of the rows."
         )
     return entry
 
@@ -127,7 +127,7 @@ def check_metric_params(params: dict[str, Any], lens: Lens | None = None) -> Non
     if params.get("estimation") in ("linear", "block"):
         raise ValueError(
             f"estimation must not be 'linear' or 'block' for a CalibrationState, in which samples "
-            f"have no order; found {params['estimation']!r}."
+            f"have no order; found {params['estimation']!r}. Use 'unbiased' or 'biased'."
         )
     multi_class = params.get("multi_class", "confidence")
     if not isinstance(multi_class, str) and not is_same_lens(multi_class, lens):

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 from .._data import ClassData, check_predictions
-from .._inputs.arrays import ArrayLike, format_values
+from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.by import Columns, Subgroups, check_by
 from .._inputs.checks import check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts, draw_seed
@@ -72,7 +72,7 @@ class CalibrationState:
     Attributes
     ----------
     classes : ndarray of shape (n_classes,) or None
-        The classes, an array that cannot be changed; None before the first update.
+        The classes, as a read-only array; None before the first update.
 
     is_binary : bool
         Whether there are two classes.
@@ -197,7 +197,7 @@ class CalibrationState:
             )
         vars(self).update(pickle.loads(content), _lock=Lock())
         if self.classes is not None:
-            self.classes.flags.writeable = False  # which a pickle forgets
+            self.classes.flags.writeable = False  # an array from a pickle is writeable
 
     def update(
         self,
@@ -301,7 +301,7 @@ class CalibrationState:
         state = cls(labels, **options)
         if _checks.are_empty(y_true, y_proba, count):
             return state
-        n = num_samples(y_true)
+        n = len(as_array(y_true, "y_true"))
         counts = _checks.check_sample_counts(count, n)
         sums = _checks.check_sums(weight, squared_weight, counts)
         if state._multi_class is not None and resolution > 0:

@@ -316,7 +316,7 @@ def _format_interval(ends: tuple[float, ...]) -> str:
 
 
 class _BySubgroup(Protocol[P]):
-    """What the function returns by what is asked for, for type checkers."""
+    """The types of what the function returns, with `by`, with `by_each`, or without both."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]

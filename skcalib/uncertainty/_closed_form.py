@@ -62,7 +62,7 @@ class TwoClasses:
         return self.units.variance(_deviation(factor, proba), dependence)
 
     def dependence(self, factor: np.ndarray, proba: np.ndarray) -> np.ndarray:
-        """How far labels, times factors (n,), go together in each unit (U,), from 0 to 1."""
+        """The dependence of labels, times factors (n,), within each unit (U,), from 0 to 1."""
         return self.units.dependence(factor * (self.label - proba), _deviation(factor, proba))
 
     @cached_property

@@ -311,8 +311,8 @@ def confidence_interval(
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of :mod:`skcalib.metrics`, "log_loss", "brier_score_loss",
-        "roc_auc_score", or a callable ``metric(y_true, y_proba, **metric_params) -> float``. It
+        The name of a metric of :mod:`skcalib.metrics`; "log_loss", "brier_score_loss" or
+        "roc_auc_score"; or a callable ``metric(y_true, y_proba, **metric_params) -> float``, which
         also gets `sample_weight` if weights are given, and `labels` if it takes them.
 
     y_true : array-like of shape (n_samples,)
@@ -513,8 +513,8 @@ def compare_models(
     Parameters
     ----------
     metric : str or callable
-        The name of a metric of :mod:`skcalib.metrics`, "log_loss", "brier_score_loss",
-        "roc_auc_score", or a callable ``metric(y_true, y_proba, **metric_params) -> float``. It
+        The name of a metric of :mod:`skcalib.metrics`; "log_loss", "brier_score_loss" or
+        "roc_auc_score"; or a callable ``metric(y_true, y_proba, **metric_params) -> float``, which
         also gets `sample_weight` if weights are given, and `labels` if it takes them.
 
     y_true : array-like of shape (n_samples,), or tuple of two of them

@@ -125,10 +125,10 @@ class Changes(NamedTuple):
         least_variance: float = 0.0,
         share: np.ndarray | None = None,
     ) -> "Changes":
-        """How a sum of terms (n,) changes by each unit.
+        """The change of a sum of terms (n,) when each unit is left out, scaled for the jackknife.
 
-        The sum of the squares is the jackknife's variance: of a mean of equal weights that of the
-        paired t-test.
+        The sum of squared changes is the jackknife's variance. For a mean with equal weights it is
+        the variance of the paired t-test.
         """
         estimate = float(terms.sum())
         share = units.share if share is None else share

@@ -270,7 +270,10 @@ def split_outcomes(y_true: Any) -> dict[str, Any] | None:
 
 
 def has_several_columns(y_pred: Any) -> bool:
-    shape = y_pred.shape if hasattr(y_pred, "shape") else np.shape(y_pred)
+    try:
+        shape = tuple(np.shape(y_pred))
+    except (TypeError, ValueError):  # rows of unequal lengths, which are refused later
+        return False
     return len(shape) == 2 and shape[1] > 1
 
 

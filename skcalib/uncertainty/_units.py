@@ -29,10 +29,10 @@ class Units(UnitSums):
     def jackknife(
         self, measured: Any, n_jobs: int | None, scale: Callable[[np.ndarray], Any] = np.asarray
     ) -> tuple[np.ndarray, float]:
-        """How values (C,) change by each of at most 100 blocks of units, (G, C); effective number.
+        """The changes of values (C,) by at most 100 blocks of units, (G, C); effective number.
 
-        The squares of the changes sum to the jackknife's variance. Blocks are the same in each
-        call: the order of the samples matters, but no seed.
+        The squared changes sum to the jackknife's variance. Blocks are the same in each call, so
+        the order of the samples matters, but no seed.
         """
         n_blocks = min(self.number, _N_BLOCKS)
         block = (np.random.default_rng(0).permutation(self.number) % n_blocks)[self.code]

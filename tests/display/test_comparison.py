@@ -121,7 +121,7 @@ def test_bad_input():
         make(LABEL, MODELS, metric_params={"n_bins": {}})
     with pytest.raises(TypeError, match=r"unknown option 'metric'.*'metrics'"):
         make(LABEL, MODELS, metric=METRICS)
-    with pytest.raises(ValueError, match="metric must be one of"):
+    with pytest.raises(ValueError, match=r"Did you mean .brier_score_loss."):
         make(LABEL, MODELS, metrics=["brier"])
     with pytest.raises(ValueError, match="'n_resamples' parameter of ComparisonDisplay must be"):
         make(LABEL, MODELS, n_resamples=0)

@@ -1,6 +1,7 @@
 """Best actions and expected losses against loops, quadrature and closed forms."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -207,8 +208,22 @@ def test_bad_actions():
         expected_loss(PROBA, loss=LOSS, action=[0, 1])
     with pytest.raises(ValueError, match="of one action, of shape"):
         bayes_action((MEAN, STD), loss=DecisionLoss(lambda a, y: squares(y), actions=[1, 2]))
+    for action in ({"a": 1}, pd.NA, [[1], [1, 2]]):
+        with pytest.raises(ValueError, match="action must be"):
+            expected_loss(PROBA, loss=LOSS, action=action)
+    with pytest.raises(ValueError, match="breakpoints must be an array"):
+        DecisionLoss(squares, breakpoints=[[1], [1, 2]])
     with pytest.raises(ValueError, match="breakpoints must be finite"):
         DecisionLoss(squares, breakpoints=[np.nan])
+
+
+def test_predictions_are_refused_by_their_name():
+    with pytest.raises(ValueError, match=r"y_pred must lie in \[0, 1\]"):
+        bayes_action([20.0, 30.0], loss="zero-one")
+    for columns, labels in (([2, 1, 0], None), ([*"bca"], [*"abc"])):
+        frame = pd.DataFrame(PROBA, columns=columns)
+        with pytest.raises(ValueError, match=r"y_pred .*order"):
+            bayes_action(frame, loss="zero-one", labels=labels)
 
 
 def test_losses_of_classes_are_none_of_numbers():

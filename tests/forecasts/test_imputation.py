@@ -1,6 +1,7 @@
 """Imputed outcomes, against the conditional laws of SciPy's distributions, and in tests."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -105,6 +106,7 @@ def test_without_censoring_nothing_is_drawn():
     ("forecast", "time", "event", "message"),
     [
         (([0.0], 1.0), [1.0], [2], r"event must hold True where.*found \[2"),
+        (([0.0], 1.0), [1.0], [pd.NA], "event must hold True where.*found"),
         (([0.0], 1.0), [1.0], [1, 0], "for each time; found.*of shape"),
         (([0.0], 1.0), [1.0, 2.0], [1, 0], "time must be 1-D"),
         (([0.0], 1.0), [np.nan], [1], "time must be finite"),

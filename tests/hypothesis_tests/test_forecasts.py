@@ -709,7 +709,7 @@ BAD = {
     "law of the biased": ({"estimation": "biased", "method": "asymptotic"}, {}, "unbiased"),
     "blocks": ({"statistic": "skce", "estimation": "linear"}, {}, "'estimation' parameter"),
     "bound of energy": ({"kernel": "energy", "method": "distribution-free"}, {}, "at most 1"),
-    "bound of the median": ({"method": "distribution-free"}, {}, "does not follow the outcomes"),
+    "bound of the median": ({"method": "distribution-free"}, {}, "does not depend on the outcomes"),
     "weights": (
         {"method": "asymptotic"},
         {"sample_weight": np.arange(1.0, 10.0) / 2},

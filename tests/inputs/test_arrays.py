@@ -9,6 +9,7 @@ import pytest
 import skcalib.hypothesis_tests
 import skcalib.uncertainty  # noqa: F401
 from skcalib._inputs.arrays import as_array, check_numbers, format_values
+from skcalib._inputs.labels import encode_labels
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import TemperatureRecalibrator
 
@@ -79,6 +80,41 @@ def test_tensors_that_carry_gradients():
         smooth_calibration_error(Tensor(y), Tensor(3 * proba))
     with pytest.raises(ValueError, match="look swapped"):
         smooth_calibration_error(Tensor(proba[:, 0]), Tensor(y))
+
+
+def rows_of_masked(values):
+    return list(np.ma.array(values, mask=np.arange(values.size).reshape(values.shape) == 2))
+
+
+class WithoutData:
+    """What a tensor on the device "meta" looks like."""
+
+    shape = 3, 2
+
+    def __init__(self, values):
+        pass
+
+    def detach(self):
+        return self
+
+    def numpy(self, *, force=False):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+@pytest.mark.parametrize("make", [rows_of_masked, WithoutData])
+def test_arrays_without_all_numbers_are_refused_by_name(make):
+    # the numbers under a mask are none, and a tensor may have no data
+    proba = np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]])
+    with pytest.raises((TypeError, ValueError), match="y_proba must"):
+        smooth_calibration_error([1, 0, 1], make(proba))
+    assert smooth_calibration_error([1, 0, 1], list(np.ma.array(proba))) == (
+        smooth_calibration_error([1, 0, 1], proba)
+    )
+
+
+def test_numbers_of_two_bytes_are_compared_with_large_ones():
+    distinct, code = encode_labels([np.float16(0), np.float16(1), np.float16(0)])
+    assert (distinct.tolist(), code.tolist()) == ([0, 1], [0, 1, 0])
 
 
 @pytest.mark.parametrize("values", [["1.5", "2"], ["1.5", 2.0], [b"1"], [10**400, 1.0], [[], 1.0]])

@@ -1,6 +1,7 @@
 """Subgroups from columns of any type: their labels, order and codes."""
 
 import datetime as dt
+from decimal import Decimal
 from enum import Enum
 
 import numpy as np
@@ -102,6 +103,12 @@ def test_types_of_labels(column, labels):
     assert alike == [[a == b for b in values] for a in values]
 
 
+def test_numbers_of_any_type_are_the_same_labels():
+    # databases return Decimal
+    assert found([Decimal(2), Decimal(1), None, Decimal("1.0")]) == ([1, 2, None], [1, 0, 2, 0])
+    assert found([10**400, 1, 1, 10**400]) == ([1, 10**400], [1, 0, 0, 1])
+
+
 def test_ranges_of_pandas():
     labels, code = found(pd.qcut(np.array([0.3, 12.5, 7.1, 100.0]), 2))
     assert [str(label) for label in labels] == ["(0.299, 9.8]", "(9.8, 100.0]"]
@@ -151,6 +158,7 @@ def test_many_crossings_do_not_overflow():
 @pytest.mark.parametrize(
     ("by", "message"),
     [
+        (pl.LazyFrame({"sex": SEX}), "by must be a list or an array; found LazyFrame"),
         ("sex", r"by must hold the subgroup of each sample; found 'sex'.*X\['sex'\]"),
         (None, "by must hold the subgroup of each sample; found None"),
         (3, "by must be a list or an array"),

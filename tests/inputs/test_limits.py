@@ -25,6 +25,7 @@ from skcalib.losses import soft_binned_calibration_loss
 from skcalib.metrics import (
     any_decision_calibration_error,
     conditional_kernel_calibration_error,
+    laplace_kernel_calibration_error,
     local_calibration_error,
     squared_kernel_calibration_error,
     weighted_calibration_error,
@@ -214,12 +215,20 @@ def test_local_error_warns_of_its_time(monkeypatch):
         local_calibration_error(rng.normal(size=300), forecast, given=feature)
 
 
+HUGE = 10**400  # no double
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (partial(any_decision_calibration_error, [0, 1], [0.2, 0.7], n_actions=10**9), "n_actions"),
         (lambda: AnyDecisionRecalibrator(n_actions=10**9).fit([0.2, 0.7], [0, 1]), "n_actions"),
         (lambda: AnyDecisionRecalibrator(alpha=5e-324).fit([0.2, 0.7], [0, 1]), "alpha"),
+        (
+            partial(laplace_kernel_calibration_error, [0, 1], [0.2, 0.7], bandwidth=HUGE),
+            "bandwidth",
+        ),
+        (lambda: HosmerLemeshowTest(n_bins=HUGE).fit([0.2, 0.7], [0, 1]), "n_bins"),
         (partial(make_dirichlet_family, n_classes=2**62), "n_classes"),
         (partial(make_covariate_shift, 2**62), "n_samples"),
         (partial(make_forecasts, n_members=2**62, problem="ensemble"), "n_members"),

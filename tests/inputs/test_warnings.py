@@ -220,7 +220,7 @@ def test_progress_of_one_test(bars):
 
 
 class AtOnce(TemperatureRecalibrator):
-    """It is fitted in two threads at once: who came first leaves first. It warns each time."""
+    """It fits in two threads at once, and the first to enter leaves first. Each fit warns."""
 
     turns, both_inside = count(), Barrier(2, timeout=60)
 
@@ -243,13 +243,13 @@ def test_fits_in_threads_leave_the_process_as_it_was():
         ThreadPoolExecutor(2) as pool,
     ):
         warnings.simplefilter("always")
-        before = list(warnings.filters)  # those of all threads
+        before = list(warnings.filters)  # all threads share them
         for fit in [pool.submit(clone(model).fit, proba, label) for _ in range(2)]:
             fit.result()
         assert warnings.filters == before
         LogisticRegression(max_iter=1).fit(rng.normal(size=(40, 3)), label)
     messages = Counter(str(warning.message).partition(".")[0] for warning in caught)
-    # each thread has a fit without either fold, and that of all samples
+    # each thread fits without the first fold, without the second, and to all samples
     assert messages["The data are odd"] == 2 * 3
     assert messages["The fit is tried out"] == 2 * 1
     assert sum(messages.values()) == 2 * 3 + 2 * 1 + 1

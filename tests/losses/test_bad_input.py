@@ -34,7 +34,8 @@ MARGINAL = {"calibration": "marginal", "bandwidth": 1.0}
 
 BAD = {
     # kinds of arrays
-    "no target": (LOGITS, None, {}, "target must be an array of NumPy"),
+    "a class": (np.ndarray, LABEL, {}, "prediction must be a dense array of NumPy"),
+    "no target": (LOGITS, None, {}, "target must be a dense array of NumPy"),
     "objects": (LOGITS.astype(object), LABEL, {}, "prediction must hold real numbers.*object"),
     "masked": (
         LOGITS,
@@ -91,13 +92,13 @@ BAD = {
         "given must have shape .* or .*n_features",
     ),
     # types
-    "list": ([MEAN, STD], Y, LINE, "prediction must be an array .*; found list"),
-    "list of labels": (LOGITS, LABEL.tolist(), {}, "target must be an array .*; found list"),
+    "list": ([MEAN, STD], Y, LINE, "prediction must be a dense array .*; found list"),
+    "list of labels": (LOGITS, LABEL.tolist(), {}, "target must be a dense array .*; found list"),
     "list of thresholds": (
         NORMAL,
         Y,
         MARGINAL | {"kernel": "tanh", "thresholds": [0.0]},
-        "thresholds must be an array",
+        "thresholds must be a dense array",
     ),
     # forms
     "form of classes": (NORMAL, Y, {"calibration": "canonical"}, "is for classes; found forecasts"),

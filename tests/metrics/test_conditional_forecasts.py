@@ -248,7 +248,7 @@ def test_quantile_forecasts_are_told_by_their_quantiles():
         ({"average": None}, "average must be 'auto'"),
         ({"kernel": "laplacian"}, "kernel must be 'linear-rbf' or 'linear' or 'rbf' for forecasts"),
         ({"kernel": equal}, "kernel must be 'linear-rbf' or 'linear' or 'rbf' for forecasts"),
-        ({"estimation": "debiased"}, "outcome_bandwidth that does not follow the outcomes"),
+        ({"estimation": "debiased"}, "outcome_bandwidth that does not depend on outcomes"),
         (
             {"estimation": "debiased", "regularization": "cv", "outcome_bandwidth": 1.0},
             "found 'cv'",

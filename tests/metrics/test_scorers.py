@@ -185,8 +185,8 @@ def test_a_metric_by_its_name():
 
 LABEL, PROBA = np.arange(40) * 7 % 5 < 2, np.linspace(0.1, 0.8, 40)
 DRAWS = {"n_resamples": 9, "random_state": 0}
-# All that takes a metric by name or as a function, but for the tests whose statistics "log_loss"
-# and "brier_score_loss" are these losses less their expectations.
+# All functions that take a metric, by name or as a function. Tests are left out: their statistics
+# "log_loss" and "brier_score_loss" are these losses less their expectations.
 DOORS = {
     "scorer": lambda metric: repr(make_scorer(metric, greater_is_better=False)),
     "table": lambda metric: metrics.metric_table(LABEL, PROBA, metrics={"value": metric}),

@@ -462,7 +462,7 @@ def test_the_solver_prints_nothing():
 
 
 def test_the_standard_output_stays_where_it_is_in_threads(monkeypatch):
-    # HiGHS prints when it is first made, to nowhere; two threads must not take that for the output
+    # HiGHS prints its licence into os.devnull; no thread may leave that as the standard output
     make = highspy.Highs
     monkeypatch.setattr("highspy.Highs", lambda: sleep(0.02) or make())
     _weighted._silence_licence.cache_clear()

@@ -271,6 +271,7 @@ def test_training_data(target, given, message):
         (DistributionMatchingLoss, {"n_draws": 0}, "n_draws"),
         (DistributionMatchingLoss, {"loss": [1.0, 2.0]}, "loss must have 2 axes and some entries"),
         (DistributionMatchingLoss, {"thresholds": [NAN]}, "thresholds must be finite"),
+        (DistributionMatchingLoss, {"thresholds": {"a": 1}}, "thresholds must hold numbers"),
         (DistributionMatchingLoss, {"class_weight": [1.0, -1.0]}, "non-negative; found -1"),
         (
             DistributionMatchingLoss,

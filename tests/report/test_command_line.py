@@ -920,10 +920,10 @@ def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
     assert (status, "is not a sound Parquet, Arrow or JSON Lines file" in err) == (2, True)
 
 
-ZSTD = b"\x28\xb5\x2f\xfd"  # before what is compressed
+ZSTD = b"\x28\xb5\x2f\xfd"  # begins each compressed block
 
 
-# a few bytes may stand for any number of rows; those of the last two formats do not
+# a few bytes of the first two formats can hold any number of rows
 @pytest.mark.parametrize("kind", ["parquet", "feather", "json", "csv"])
 def test_rows_are_counted_before_they_are_decoded(kind, arrow, tmp_path, capsys):
     path, n = tmp_path / "table", 10**5
@@ -935,7 +935,7 @@ def test_rows_are_counted_before_they_are_decoded(kind, arrow, tmp_path, capsys)
         write[kind](table, str(path), compression="zstd")
         content = path.read_bytes()
         assert len(content) < 10_000
-        path.write_bytes(content.replace(ZSTD, bytes(4)))  # what is decoded is unsound
+        path.write_bytes(content.replace(ZSTD, bytes(4)))  # decoding any block now fails
     else:
         n = 100
         line, head = ("1,0.5\n", "y,p\n") if kind == "csv" else ('{"y": 1, "p": 0.5}\n', "")

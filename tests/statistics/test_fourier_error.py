@@ -163,7 +163,7 @@ def test_omnibus_takes_random_features_where_pairs_would_take_long(monkeypatch):
     ("options", "message"),
     [
         ({"kernel": lambda s, t: s @ t.T}, "needs a named kernel"),
-        ({"estimation": "linear"}, "'unbiased' and 'biased'; found 'linear'"),
+        ({"estimation": "linear"}, "'unbiased' or 'biased'; found 'linear'"),
         ({"n_components": 0}, "'n_components'"),
     ],
 )

@@ -66,6 +66,7 @@ def test_empty_batches_change_nothing():
         ({"count": ["a", "b", "c"]}, "count must hold numbers"),
         ({"count": [2**53, 1, 1]}, "count must have a sum below"),
         ({"count": [1, 1]}, "count must be 1-D, with one number for each row"),
+        ({"y_true": iter([0, 1, 1])}, "y_true must be a list or an array"),
         ({"weight": [1, 1, 1]}, "found weight without squared_weight"),
         ({"squared_weight": [1, 1, 1]}, "found squared_weight without weight"),
         ({"weight": ["a"] * 3, "squared_weight": [1] * 3}, "weight must hold numbers"),
@@ -159,7 +160,7 @@ def with_metadata(table, change):
 )
 def test_changed_tables_are_refused(change, finding):
     table = CalibrationState().update(**GOOD).to_arrow()
-    with pytest.raises(ValueError, match=f"unchanged; {finding}.*merge states that were read"):
+    with pytest.raises(ValueError, match=f"unchanged; {finding}.*merge states, not their tables"):
         CalibrationState.from_arrow(change(table))
 
 

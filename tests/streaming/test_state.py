@@ -511,7 +511,7 @@ def test_metadata_are_json():
 def test_no_attribute_hands_out_an_array_that_can_be_written():
     labels = np.array([0, 1, 2])
     state = CalibrationState(labels).update([0, 1, 2], np.eye(3), by=["a", "b", "b"])
-    labels[0] = 7  # which is the caller's
+    labels[0] = 7  # the caller's array; the state has a copy
     states = [state, state.confidence(), *state.classwise().values(), *state.top_label().values()]
     states += [CalibrationState().merge(state), *state.subgroups.values(), copy(state)]
     states += [CalibrationState(multi_class=Multilabel()).update([[0, 1], [1, 1]], np.eye(2))]

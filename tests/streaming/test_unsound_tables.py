@@ -1,4 +1,4 @@
-"""Tables with a right digest and other content: refused in one way, or read as they are."""
+"""Edited tables with a right digest: they are refused by one error, or read as they are."""
 
 import copy
 import json
@@ -45,7 +45,7 @@ REFUSAL = re.compile("table is not a sound state: .*; write it again with to_arr
 
 
 def sign(table, text):
-    """The table with these metadata, and the digest of all."""
+    """The table with other metadata, and the digest that fits them."""
     table = table.replace_schema_metadata({_METADATA_KEY: text, _DIGEST_KEY: b""})
     metadata = {_METADATA_KEY: text, _DIGEST_KEY: _digest(table, text)}
     return table.replace_schema_metadata(metadata)
@@ -112,7 +112,7 @@ def change(table, rng):
 
 
 def problems_of(state):
-    """The states of two classes in a state, by what a table calls them."""
+    """The two-class states in a state, by the problem and class that name them in a table."""
     if state.classes is None or state.is_binary:
         return {("binary", 0): state}
     states = {"top-label": state.top_label(), "classwise": state.classwise()}
@@ -120,7 +120,7 @@ def problems_of(state):
 
 
 def check_content(table, state):
-    """The state holds what the rows of the table say, and computes what they give."""
+    """Check that the state has the numbers of the rows, and computes the same error as they."""
     assert state.to_arrow().to_pydict() == table.to_pydict()
     assert state.to_arrow().schema.metadata == table.schema.metadata
     rows = table.to_pylist()
@@ -144,7 +144,7 @@ def check_content(table, state):
 
 
 def count_refused(table, n_edits, seed):
-    """How many edited tables are refused; the others hold what they say."""
+    """The number of edited tables that are refused; check the content of the others."""
     rng, n_refused = random.Random(seed), 0
     for _ in range(n_edits):
         edited = change(table, rng)

@@ -202,6 +202,11 @@ def test_bad_input(changed, match):
         confidence_interval(**given)
 
 
+def test_rows_of_unequal_lengths_are_refused_by_name():
+    with pytest.raises(ValueError, match="y_pred_b must be an array"):
+        compare_models("smooth_calibration_error", [0, 1], [0.2, 0.7], [[0.2], [0.5, 0.5]])
+
+
 def test_values_of_single_classes_are_refused():
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
     arguments = smooth_calibration_error, label, proba
