@@ -10,6 +10,7 @@ The argument `multi_class` takes a lens: an object of this module, or one of you
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -148,7 +149,8 @@ class _BuiltInLens(Lens):
 
     def __post_init__(self) -> None:
         """Copy the arguments, which the caller may change later."""
-        vars(self).update(deepcopy(vars(self)))
+        with suppress(TypeError):  # of iterators, which are refused when they are read
+            vars(self).update(deepcopy(vars(self)))
 
     def _check_classes(self, classes: np.ndarray) -> None:
         """Refuse classes that the lens is not for."""

@@ -662,3 +662,15 @@ def test_a_lens_does_not_see_later_changes_of_its_argument(make, argument, chang
     assert repr(lens) == repr(twin) == repr(clone(lens, safe=False))
     values = [smooth_calibration_error(y, proba, multi_class=x) for x in (lens, twin)]
     assert values[0] == values[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: ClassGroups(group for group in [[0], [1, 2, 3]]), "partition"),
+        (lambda: Ordinal(dict.fromkeys(range(4)).keys()), "ranking"),
+    ],
+)
+def test_arguments_that_cannot_be_copied_are_refused_by_name(make, name):
+    with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
+        smooth_calibration_error(*problem(), multi_class=make())

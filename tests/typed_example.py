@@ -1,5 +1,6 @@
 """What a user's type checker sees: run by mypy, not by pytest."""
 
+from functools import partial
 from typing import Any, assert_type
 
 import numpy as np
@@ -61,6 +62,9 @@ assert_type(compare_models("smooth_calibration_error", y, proba, proba), Compari
 assert_type(compare_models("smooth_calibration_error", y, proba, proba).p_value, float)
 assert_type(smooth_calibration_error(y, proba), float)
 assert_type(smooth_calibration_error(y, proba, average=None), np.ndarray)
+assert_type(partial(smooth_calibration_error, average="macro")(y, proba), float)
+assert_type(SigmoidRecalibrator().fit(proba, y).n_features_in_, int)
+assert_type(CalibrationTest().fit(proba, y).component_p_values_, dict[str, float])
 assert_type(score_decomposition(y, proba), ScoreDecomposition[float])
 assert_type(score_decomposition(y, proba).miscalibration, float)
 assert_type(score_decomposition(y, proba, average=None), ScoreDecomposition[np.ndarray])

@@ -17,10 +17,10 @@ class Averaged(Protocol[P, Mean, Each]):
     __name__: str
 
     @overload
-    def __call__(self, *args: object, average: None, **options: object) -> Each: ...
+    def __call__(self, *args: P.args, **options: P.kwargs) -> Mean: ...
 
     @overload
-    def __call__(self, *args: P.args, **options: P.kwargs) -> Mean: ...
+    def __call__(self, *args: object, average: None, **options: object) -> Each: ...
 
 
 def annotate_each(each: type[Each]) -> Callable[[Callable[P, Mean]], Averaged[P, Mean, Each]]:
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     # With bases that have no annotations, any misspelt attribute or parameter would pass.
 
     class BaseEstimator:
+        n_features_in_: int
+        feature_names_in_: np.ndarray
         fit: Any
         get_params: Any
         set_fit_request: Any

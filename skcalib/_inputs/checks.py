@@ -56,6 +56,9 @@ def check_predict_input(estimator: Any, X: ArrayLike) -> Array:
             "class."
         )
     check_column_order(X, estimator.classes_, name="X")
+    if n_classes == 2:
+        column = column_names(X) or [getattr(X, "name", None)] * (getattr(X, "ndim", 1) == 1)
+        check_column_name(column, estimator.classes_, name="X")
     needs_both = kind == "logits" or has_indicator or estimator._reads_both_columns
     return proba if needs_both or proba.shape[1:] != (2,) else proba[:, 1]
 

@@ -42,12 +42,15 @@ class HypothesisTest(CheckedParameters, BaseEstimator):
     random_state: RandomState
     statistic_: float
     adjusted_p_values_: Any
+    component_p_values_: dict[str, float]
+    kernel_method_: str
     component_statistics_: dict[str, float]
     component_null_distributions_: dict[str, np.ndarray]
     subgroup_p_values_: dict[Any, float]
     subgroup_sizes_: dict[Any, int]
+    subgroup_statistics_: dict[Any, float]
+    subgroups_: list[Any]
     classes_: np.ndarray
-    n_features_in_: int
 
     # Whether X holds logits.
     _expects_logits = False

@@ -3,6 +3,7 @@
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from numbers import Integral
 from typing import Any, Self
 
@@ -67,8 +68,8 @@ class CrossFitting(CheckedParameters, MetaEstimatorMixin, BaseEstimator):
     _fit_methods: tuple[str, ...] = ("fit",)
 
     def __new__(cls, *_: Any, **params: Any) -> Self:
-        """Refuse scikit-learn's argument `method`, with a remedy."""
-        if "method" in params:
+        """Refuse scikit-learn's argument `method`, with a remedy, unless a subclass has it."""
+        if "method" in params and "method" not in signature(cls.__init__).parameters:
             name, needed = params["method"], cls._recalibrator_method
             remedy = f"response_method={name!r}"
             if needed:

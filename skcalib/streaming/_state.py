@@ -150,7 +150,7 @@ class CalibrationState:
         random_state: int = 0,
         multi_class: Lens | None = None,
     ) -> None:
-        self._labels = copy(labels)
+        self._labels = copy(labels) if hasattr(labels, "__getitem__") else labels
         self._multi_class = multi_class
         self._problems: list[tuple[Any, float]] = []  # of the lens: names and sums of weights
         decimals = int(decimals)

@@ -222,6 +222,15 @@ def test_arguments_of_other_packages(call, match):
         call()
 
 
+def test_a_subclass_may_have_an_argument_method():
+    class Subclass(PredictProba):
+        def __init__(self, estimator, method):
+            super().__init__(estimator)
+            self.method = method
+
+    assert clone(Subclass(LogisticRegression(), method="mine")).method == "mine"
+
+
 def test_the_signature_is_as_before():
     model = RecalibratedClassifier(LogisticRegression(), SigmoidRecalibrator(), cv=3)
     assert "method" not in model.get_params()

@@ -5,6 +5,7 @@ Other packages return wrong numbers for such labels without a warning.
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import sklearn.calibration
 from cases import RECALIBRATOR_CASES
@@ -118,6 +119,18 @@ def test_names_are_numbers_in_their_order(way, recalibrator, n_classes):
         assert model.classes_.tolist() == names.tolist()
         np.testing.assert_array_equal(model.predict_proba(X), expected)
         np.testing.assert_array_equal(model.predict(X), names[reference.predict(X)])
+
+
+@pytest.mark.parametrize("name", ["Venn-Abers", "isotonic", "pairwise scaling", "temperature"])
+def test_a_column_named_after_the_other_class_is_not_mapped(name):
+    proba, label = training_data(direct, 2)
+    model = clone(RECALIBRATOR_CASES[name]).set_params(labels=["cat", "dog"])
+    model.fit(proba, np.array(["cat", "dog"])[label])
+    for column in (pd.Series(1 - proba, name="p_cat"), polars.Series("cat", 1 - proba)):
+        with pytest.raises(ValueError, match="X must hold the probability of 'dog'; found"):
+            model.predict_proba(column)
+    actual = model.predict_proba(pd.Series(proba, name="dog"))
+    np.testing.assert_array_equal(actual, model.predict_proba(proba))
 
 
 @every_way

@@ -361,3 +361,8 @@ def test_labels_that_tables_cannot_hold_are_refused():
 def test_what_is_no_metric_is_refused(metric):
     with pytest.raises(ValueError, match=r"metric must be one of .*; found (None|7|b'x')"):
         CalibrationState().update(**GOOD).evaluate(metric)
+
+
+def test_labels_that_cannot_be_copied_are_refused_by_name():
+    with pytest.raises(ValueError, match="labels must be a list or an array; found dict_keys"):
+        CalibrationState({0: "no", 1: "yes"}.keys()).update(**GOOD)
