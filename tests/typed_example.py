@@ -25,6 +25,7 @@ from skcalib.metrics import (
     calibration_distance_bounds,
     expected_calibration_error,
     get_scorer,
+    interval_loss,
     score_decomposition,
 )
 from skcalib.recalibration import (
@@ -65,6 +66,8 @@ assert_type(smooth_calibration_error(y, proba, average=None), np.ndarray)
 assert_type(partial(smooth_calibration_error, average="macro")(y, proba), float)
 assert_type(SigmoidRecalibrator().fit(proba, y).n_features_in_, int)
 assert_type(CalibrationTest().fit(proba, y).component_p_values_, dict[str, float])
+assert_type(interval_loss(y, (proba, proba), coverage=0.9), float)
+assert_type(interval_loss(y, (proba, proba), coverage=0.9, average=None), np.ndarray)
 assert_type(score_decomposition(y, proba), ScoreDecomposition[float])
 assert_type(score_decomposition(y, proba).miscalibration, float)
 assert_type(score_decomposition(y, proba, average=None), ScoreDecomposition[np.ndarray])

@@ -1,7 +1,7 @@
 """Types of means over classes, and of scikit-learn's classes, which have no annotations."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 import numpy as np
 
@@ -85,8 +85,10 @@ if TYPE_CHECKING:
     class MetaEstimatorMixin: ...
 
     from pandas import DataFrame as DataFrame
+
+    SampleAverage = Literal["mean"]  # without None, as `Averaged` has a signature of its own for it
 else:
-    DataFrame = Any
+    DataFrame, SampleAverage = Any, Literal["mean"] | None
     from sklearn.base import (  # noqa: F401
         BaseEstimator,
         ClassifierMixin,

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from .._data import ForecastData, check_forecasts
+from .._inputs.annotations import SampleAverage
 from .._inputs.arrays import ArrayLike, check_numbers, is_number
 from .._inputs.scikit_learn import Interval
 from .._numerics.crps import pinball
@@ -95,7 +96,7 @@ def continuous_ranked_probability_loss(
     thresholds: tuple[float, float] | None = None,
     levels: ArrayLike | None = None,
     level_weights: Literal["spacing", "equal"] = "spacing",
-    average: Literal["mean"] | None = "mean",
+    average: SampleAverage = "mean",
 ) -> float | np.ndarray:
     r"""Continuous ranked probability score (CRPS), the mean absolute error of forecasts.
 
@@ -210,7 +211,7 @@ def interval_loss(
     *,
     sample_weight: ArrayLike | None = None,
     coverage: float = 0.9,
-    average: Literal["mean"] | None = "mean",
+    average: SampleAverage = "mean",
 ) -> float | np.ndarray:
     r"""Interval score (Winkler score): width of a prediction interval, plus penalties for misses.
 
@@ -277,7 +278,7 @@ def negative_log_likelihood(
     y_forecast: object,
     *,
     sample_weight: ArrayLike | None = None,
-    average: Literal["mean"] | None = "mean",
+    average: SampleAverage = "mean",
 ) -> float | np.ndarray:
     r"""Logarithmic score: minus the logarithm of the density of the outcome, in nats.
 

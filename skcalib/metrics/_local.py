@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .._data import ForecastData, check_forecasts, check_given
+from .._inputs.annotations import SampleAverage
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.drawing import draw_seed
 from .._inputs.options import OptionsOf, check_options_of
@@ -259,7 +260,7 @@ def local_calibration_error(
     kernel: str | Kernel = "rbf",
     bandwidth: float | Literal["auto", "median"] = "auto",
     estimation: Literal["biased", "debiased"] = "biased",
-    average: Literal["mean", "root-mean-square"] | None = "mean",
+    average: Literal["root-mean-square"] | SampleAverage = "mean",
 ) -> float | np.ndarray:
     r"""Local calibration error (LCE): the quantile error among samples with similar features.
 
