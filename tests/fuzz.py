@@ -23,7 +23,7 @@ import dataclasses
 import datetime
 import decimal
 import fractions
-import importlib
+import importlib.util
 import inspect
 import io
 import json
@@ -982,6 +982,8 @@ def give(function, convert, **arguments):
 
 
 def torch_cases(data):
+    if importlib.util.find_spec("torch") is None:
+        return
     import torch
 
     from skcalib import torch as t
@@ -1625,6 +1627,7 @@ LEFT = {
     r"concatenate|color|metric_params": "the words of Python and of Matplotlib",
     r"DistributionMatchingLoss.__init__": "the words of PyTorch",
     r"by.*huge": "labels that are shown as numbers",
+    r"true_proba.*(function|class)": "what a user passes is called, and its error shown",
 }
 
 

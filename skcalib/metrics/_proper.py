@@ -193,11 +193,12 @@ def _append_null_mean(
     **draw_options: Any,
 ) -> np.ndarray:
     """Return the components of the data, and the mean miscalibration of simulated outcomes."""
+    values = decompose_data(data)  # first, as its refusals name the outcomes
     if n_resamples == 0:
-        return decompose_data(data)
+        return values
     outcomes = data.simulate_outcomes(np.random.default_rng(seed), n_resamples)
     null = [decompose_data(data.with_outcome(row), **draw_options)[0] for row in outcomes]
-    return np.append(decompose_data(data), np.mean(null))
+    return np.append(values, np.mean(null))
 
 
 @annotate_each(ScoreDecomposition[np.ndarray])

@@ -295,7 +295,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     small = partial(RandomForestClassifier, n_estimators=5)
     monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
     monkeypatch.setattr("skcalib.report._sections.LEVEL", 1.1)  # everything is called miscalibrated
-    monkeypatch.setattr("skcalib.report._classes.SMALL_ERROR", 0.0)  # and much
+    monkeypatch.setattr("skcalib.report._sections.SMALL_ERROR", 0.0)  # and much
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0
