@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import norm
 
-from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest, _calibration
+from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest, _base
 
 N_REPETITIONS = 150
 LEVEL = 0.05
@@ -46,8 +46,8 @@ def p_values(seed, statistic="omnibus", alternative="two-sided", **options):
     test = CalibrationTest(statistic, alternative=alternative, n_resamples=59, random_state=seed)
     test.set_params(labels=np.arange(proba.shape[1]))
     alone = test.fit(proba, label, weight).p_value_
-    judge = _calibration.select_largest_p_value
-    with patch.object(_calibration, "select_largest_p_value", side_effect=judge) as judged:
+    judge = _base.select_largest_p_value
+    with patch.object(_base, "select_largest_p_value", side_effect=judge) as judged:
         test.fit(proba, label, weight, groups=groups)
     by_signs = judged.call_args.args[0][0]["p_value_"]
     of_components = getattr(test, "adjusted_p_values_", {"": test.p_value_}).values()

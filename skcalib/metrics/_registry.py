@@ -347,6 +347,8 @@ def resolve_metric(
             shared |= {name: vars(entry)[name] for name in names}
         elif is_mean_loss(partial(metric, **params)):
             shared |= {"chosen": False, "may_be_negative": False}
+        if unwrap_partial(metric)[0] in FOREIGN_METRICS.values():
+            shared["takes"] = ("classes",)
         callable_metric: Any = CallableMetric(metric, metric, "", **shared)
         return callable_metric, callable_metric.validate_options(params)
     return entry, entry.validate_options(params)

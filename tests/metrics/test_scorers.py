@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skcalib import metrics
-from skcalib.forecasts import QuantileForecast, get_forecast
+from skcalib.forecasts import GaussianForecast, QuantileForecast, get_forecast
 from skcalib.hypothesis_tests import CalibrationTest, EquivalenceTest
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
 from skcalib.metrics._registry import ALL_METRICS, FORECAST_METRICS, METRICS, find_entry
@@ -222,6 +222,19 @@ def test_a_statistic_of_scikit_learn_by_its_name():
     assert by_name.p_value_ == of_function.p_value_
     with pytest.raises(ValueError, match=r"Did you mean 'brier_score_loss'\?$"):
         CalibrationTest("brier").fit(PROBA, LABEL)
+
+
+@pytest.mark.parametrize("function", [brier_score_loss, log_loss, roc_auc_score])
+def test_functions_of_scikit_learn_take_no_forecasts(function):
+    forecast = GaussianForecast(PROBA, PROBA)
+    for metric in (function, function.__name__, partial(function, sample_weight=None)):
+        for take in (
+            lambda metric: CalibrationTest(metric, **DRAWS).fit(forecast, PROBA),
+            lambda metric: confidence_interval(metric, PROBA, forecast, **DRAWS),
+            lambda metric: compare_models(metric, PROBA, forecast, forecast, **DRAWS),
+        ):
+            with pytest.raises(ValueError, match=r"metric of forecasts"):
+                take(metric)
 
 
 def test_get_scorer_returns_a_copy():
