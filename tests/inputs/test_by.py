@@ -155,6 +155,7 @@ def test_many_crossings_do_not_overflow():
     assert [subgroups.labels[k] for k in subgroups.code] == list(map(tuple, columns.tolist()))
 
 
+@pytest.mark.filterwarnings("ignore:Determining the data types of a LazyFrame")  # of old polars
 @pytest.mark.parametrize(
     ("by", "message"),
     [

@@ -984,7 +984,8 @@ def test_columns_of_views_and_of_one_name_twice(arrow, tmp_path):
         loaded = tables.load_table(path, columns, SimpleNamespace(**options))
         assert loaded.columns["y", tables.LABEL].tolist() == ["b", "a"]
     assert loaded.frame.to_csv(index=False, lineterminator=" ") == "y,p b,0.5 a,0.25 ,1.0 "
-    writers(arrow)["parquet"](table.append_column("p", table["p"]), path)
+    twice = table.select(["p", "p"])  # old releases write no views to Parquet
+    writers(arrow)["parquet"](twice.append_column("y", arrow.array(["b", "a", None])), path)
     with pytest.raises(ValueError, match="found 2 named 'p'"):
         tables.load_table(path, columns, SimpleNamespace(**options))
 
