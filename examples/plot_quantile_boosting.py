@@ -48,10 +48,16 @@ forecasts = {name: get_forecast(m.fit(X_train, y_train), X_test) for name, m in 
 # below it. The grey bands show what chance does to calibrated quantiles.
 
 figure, axes = plt.subplots(1, 2, figsize=(6.4, 5.4), layout="constrained")
-for ax, kind in zip(axes, ("quantile", "interval"), strict=True):
+for ax, level_type in zip(axes, ("quantile", "interval"), strict=True):
     for (name, forecast), style in zip(forecasts.items(), ("--", "-"), strict=True):
         QuantileReliabilityDisplay.from_predictions(
-            y_test, forecast, kind=kind, ax=ax, name=name, random_state=0, linestyle=style
+            y_test,
+            forecast,
+            level_type=level_type,
+            ax=ax,
+            name=name,
+            random_state=0,
+            linestyle=style,
         )
 plt.show()
 
