@@ -990,28 +990,18 @@ def torch_cases(data):
 
     rows, classes = data["rows"], data["classes"]
     arguments = {"prediction": (rows, "probabilities"), "target": (classes, "labels")}
-    for name in ("smooth", "kde", "soft-binned", "mmce"):
-        penalty = t.CalibrationPenalty(name, input_type="probabilities")
-        names = frozenset(("prediction", "target", "input"))
-        yield Case(
-            f"torch.CalibrationPenalty, {name}",
-            lambda prediction, target, penalty=penalty: give(
-                lambda prediction, target: penalty(prediction, target),
-                to_tensor,
-                prediction=prediction,
-                target=target,
-            ),
-            arguments,
-            names,
-        )
-    regularized = t.CalibrationRegularizedLoss(
+    modules = {
+        f"CalibrationPenalty, {name}": t.CalibrationPenalty(name, input_type="probabilities")
+        for name in ("smooth", "kde", "soft-binned", "mmce")
+    }
+    modules["CalibrationRegularizedLoss"] = t.CalibrationRegularizedLoss(
         lambda prediction, target: 0.0, t.CalibrationPenalty("smooth", input_type="probabilities")
     )
-    matching = t.DistributionMatchingLoss(calibration="canonical", input_type="probabilities")
-    for name, module in (
-        ("CalibrationRegularizedLoss", regularized),
-        ("DistributionMatchingLoss", matching),
-    ):
+    modules["DistributionMatchingLoss"] = t.DistributionMatchingLoss(
+        calibration="canonical", input_type="probabilities"
+    )
+    for name, module in modules.items():
+        is_penalty = isinstance(module, t.CalibrationPenalty)
         yield Case(
             f"torch.{name}",
             lambda prediction, target, module=module: give(
@@ -1021,7 +1011,7 @@ def torch_cases(data):
                 target=target,
             ),
             arguments,
-            frozenset(("prediction", "target")),
+            frozenset(("prediction", "target", *["input"] * is_penalty)),
         )
     clean = {
         "name": "smooth",
