@@ -23,6 +23,7 @@ from .._inputs.checks import (
     check_column_name,
     check_column_order,
     check_sample_weight,
+    find_column_names,
     map_codes,
     normalize_weights,
     positive_weight_rows,
@@ -103,8 +104,7 @@ def check_predictions(
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
     if proba.ndim == 1 and complement is None:
-        column = column_names(y_proba) or [getattr(y_proba, "name", None)]
-        check_column_name(column, classes, name=names[1])
+        check_column_name(find_column_names(y_proba), classes, name=names[1])
     n = len(label)
     share = np.broadcast_to(1.0 / n, n)
     data = ClassData(

@@ -57,8 +57,7 @@ def check_predict_input(estimator: Any, X: ArrayLike) -> Array:
         )
     check_column_order(X, estimator.classes_, name="X")
     if n_classes == 2:
-        column = column_names(X) or [getattr(X, "name", None)] * (getattr(X, "ndim", 1) == 1)
-        check_column_name(column, estimator.classes_, name="X")
+        check_column_name(find_column_names(X), estimator.classes_, name="X")
     needs_both = kind == "logits" or has_indicator or estimator._reads_both_columns
     return proba if needs_both or proba.shape[1:] != (2,) else proba[:, 1]
 
@@ -151,6 +150,12 @@ def check_column_order(y_proba: ArrayLike, classes: np.ndarray, name: str) -> No
 _AROUND_NAMES = re.compile(
     r"^(predict_)?p(red|rob|roba|robability)?[^a-z0-9]|[^a-z0-9]p(rob|roba|robability)?$|\)$", re.I
 )
+
+
+def find_column_names(values: object) -> list[Any]:
+    """Return the names of the columns of a table, or of a single column; none if there are none."""
+    is_single = getattr(values, "shape", ())[1:] in ((), (1,))
+    return column_names(values) or [getattr(values, "name", None)] * is_single
 
 
 def check_column_name(columns: Sequence[object], classes: np.ndarray, name: str) -> None:
