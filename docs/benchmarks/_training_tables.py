@@ -1,28 +1,22 @@
 """Tables of the benchmarks of training."""
 
-import numpy as np
+from pathlib import Path
 
-# Accuracy, ECE, entropy and KCE of the plain network, and with the penalty of the paper (Table 4).
-PAPER_CLASSES = {
-    ("breast-cancer", "plain"): (95.372, 0.194, 0.453),
-    ("breast-cancer", "MMD given x"): (95.789, 0.052, 0.006),
-    ("heart-disease", "plain"): (55.904, 0.373, 1.512),
-    ("heart-disease", "MMD given x"): (61.516, 0.261, 0.945),
-    ("online-shoppers", "plain"): (89.816, 0.129, 0.221),
-    ("online-shoppers", "MMD given x"): (89.976, 0.127, 0.218),
-    ("dry-bean", "plain"): (92.071, 0.113, 0.264),
-    ("dry-bean", "MMD given x"): (92.894, 0.089, 0.174),
-    ("adult", "plain"): (84.528, 0.186, 0.320),
-    ("adult", "MMD given x"): (84.565, 0.178, 0.315),
-}
-# NLL, QCE and DCE of crime (Tables 3 and 7).
-PAPER_CRIME = {
-    ("plain", "none"): (-0.716, 0.220, 0.151),
-    ("plain", "isotonic PIT"): (-0.387, 0.154, 0.089),
-    ("MMD given x", "none"): (-0.778, 0.164, 0.042),
-    ("MMD given x", "isotonic PIT"): (-0.660, 0.105, 0.041),
-    ("MMD tanh given x", "none"): (-0.657, None, 0.027),
-}
+import numpy as np
+import pandas as pd
+
+PAPER = Path(__file__).parent / "tables" / "marx2023_paper.csv"
+# What the paper calls an objective, a recalibration and a measure, and what is recorded beside it.
+OBJECTIVES = {"XE": "plain", "XE + MMCE": "MMCE, program", "XE + ECE KDE": "ECE-KDE"}
+OBJECTIVES |= {"XE + MMD": "MMD given x", "NLL": "plain", "NLL + MMD": "MMD given x"}
+OBJECTIVES |= {"NLL + MMD, rbf": "MMD given x", "NLL + MMD, tanh": "MMD tanh given x"}
+AFTER = {"none": "none", "temperature": "temperature", "isotonic": "isotonic PIT"}
+MEASURES = {"accuracy": "accuracy", "ECE": "ECE of 8", "entropy": "entropy", "KCE": "1000 KCE of 8"}
+MEASURES |= {"NLL": "NLL", "QCE": "QCE by histogram", "DCE": "DCE summed"}
+IF_CALIBRATED = {"ECE": "if calibrated"}
+IF_CALIBRATED |= {name: f"{MEASURES[name]}, if calibrated" for name in ("QCE", "DCE")}
+WITHOUT_SCALE = ("KCE",)  # the paper scales it by an unknown factor for each data set
+NO_DATA, NO_TIME, NO_DENSITY = "no data", "not run", "no density"
 NOT_STOPPED = ", not stopped"
 CLASS_NAMES = ("log loss", "accuracy", "ECE of 8", "entropy", "1000 KCE of 8")
 CLASS_NAMES += ("ECE", "smECE", "1000 SKCE")
@@ -87,18 +81,103 @@ def print_counts(chosen, names, objectives):
     print_table(lines, ["objective", *names])
 
 
-def print_beside_paper(chosen):
-    lines = []
-    for (problem, objective), (accuracy, ece, entropy) in PAPER_CLASSES.items():
-        part = case(chosen, objective)
-        if problem in part.index:
-            own = part.loc[problem]
-            names = ("accuracy", "entropy", "ECE of 8", "if calibrated", "ECE")
-            found = [with_error(own[name], DIGITS.get(name, 3)) for name in names]
-            lines.append([problem, objective, accuracy, entropy, ece, *found])
-    columns = ["data", "objective", "paper: accuracy", "entropy", "ECE"]
-    columns += ["here: accuracy", "entropy", "ECE of 8", "if calibrated", "ECE of all"]
+def read_paper(number):
+    """The cells of a table of the paper, as printed: `value` and `error` are texts."""
+    paper = pd.read_csv(PAPER, comment="#", dtype=str, keep_default_na=False)
+    return paper[paper.table == str(number)]
+
+
+def standard_errors_apart(values, paper, error):
+    """Our mean less the paper's value, over the standard error of this difference.
+
+    The starts of the paper share one split, so its value is one draw of what our splits differ by.
+    """
+    values = np.asarray(values, dtype=float)
+    between = np.std(values, ddof=1) * (1 + 1 / len(values)) ** 0.5
+    return (values.mean() - float(paper)) / np.hypot(between, float(error or 0))
+
+
+def print_beside_paper(rows, number):
+    """Each row of a table of the paper, what is recorded beside it, and how far they are apart."""
+    paper = read_paper(number)
+    measures = list(dict.fromkeys(paper.measure))
+    keys = ["data", "objective", *{3: ["afterwards"], 6: ["draws"]}.get(number, [])]
+    columns, lines, apart = list(keys), [], {measure: [] for measure in measures}
+    for measure in measures:
+        columns += [f"paper: {measure}", f"here: {'1000 ' if measure == 'KCE' else ''}{measure}"]
+        columns += ["if calibrated"] * (measure in IF_CALIBRATED)
+        columns += ["apart"] * (measure not in WITHOUT_SCALE)
+    order = {name: k for k, name in enumerate(dict.fromkeys(paper.data))}
+    paper = paper.sort_values("data", key=lambda names: names.map(order), kind="stable")
+    for names, cells_of_row in paper.groupby(keys, sort=False):
+        data, objective, *more = names
+        name = f"{more[0]} draws" if number == 6 else OBJECTIVES[objective]
+        after = AFTER[cells_of_row.afterwards.iloc[0]]
+        recorded = rows[rows.problem == data]
+        reason = NO_TIME if len(recorded) else NO_DATA
+        recorded = recorded[(recorded.objective == name) & (recorded.after == after)]
+        line = list(names)
+        for cell in cells_of_row.itertuples():
+            values = recorded[MEASURES[cell.measure]]
+            ours = with_error(values, DIGITS.get(MEASURES[cell.measure], 3)) if len(values) else ""
+            is_known = ours != ""
+            line.append(f"{cell.value} ± {cell.error}" if cell.error else cell.value)
+            line.append(ours if is_known else NO_DENSITY if len(values) else reason)
+            if cell.measure in IF_CALIBRATED:
+                line.append(with_error(recorded[IF_CALIBRATED[cell.measure]]) if is_known else "")
+            if cell.measure not in WITHOUT_SCALE:
+                if is_known:
+                    distance = standard_errors_apart(values, cell.value, cell.error)
+                    apart[cell.measure].append(abs(distance))
+                line.append(f"{distance:.1f}" if is_known else "")
+        lines.append(line)
     print_table(lines, columns)
+    print("At most two standard errors apart:")
+    for measure, distances in apart.items():
+        if distances:
+            n_near = np.sum(np.array(distances) <= 2)
+            print(f"{measure} {n_near} of {len(distances)}, largest {max(distances):.1f}.")
+    print()
+
+
+def print_changes_beside_paper(chosen):
+    """Changes from the plain network, means over the data sets, beside those of the paper."""
+    lines, measures = [], ("accuracy", "ECE", "entropy")
+    names = [MEASURES[measure] for measure in measures]
+    for number, after in ((4, "none"), (5, "temperature")):
+        paper = read_paper(number).set_index(["measure", "objective", "data"])
+        paper = paper[["value", "error"]].astype(float)
+        plain = case(chosen, "plain", after)[names]
+        for objective in ("XE + MMCE", "XE + ECE KDE", "XE + MMD"):
+            ours = case(chosen, OBJECTIVES[objective], after)[names] - plain
+            ours = ours.groupby("seed").mean()
+            line = [objective, after]
+            for measure in measures:
+                penalized, unpenalized = paper.loc[(measure, objective)], paper.loc[(measure, "XE")]
+                change = (penalized.value - unpenalized.value).mean()
+                squares = (penalized.error**2 + unpenalized.error**2).sum()
+                error, digits = squares**0.5 / len(penalized), DIGITS.get(MEASURES[measure], 3)
+                values = ours[MEASURES[measure]]
+                line += [f"{change:.{digits}f} ± {error:.{digits}f}", with_error(values, digits)]
+                line.append(f"{standard_errors_apart(values, change, error):.1f}")
+            lines.append(line)
+    columns = [f"{name}{measure}" for measure in measures for name in ("paper: ", "here: ", "")]
+    columns = ["apart" if name in measures else name for name in columns]
+    print_table(lines, ["objective", "afterwards", *columns])
+    paper = read_paper(4).set_index(["measure", "objective", "data"]).value.astype(float)
+    for measure in measures:
+        change = (paper.loc[(measure, "XE + MMD")] - paper.loc[(measure, "XE")]).abs()
+        share = change[["breast-cancer", "heart-disease"]].sum() / change.sum()
+        print(f"{measure}: {share:.2f} of the paper's changes are on the two smallest data sets.")
+    for number, after in ((4, "none"), (5, "temperature")):
+        paper = read_paper(number).set_index(["measure", "objective", "data"]).value.astype(float)
+        theirs = paper.loc[("KCE", "XE + MMD")] - paper.loc[("KCE", "XE")]
+        column = MEASURES["KCE"]
+        ours = case(chosen, "MMD given x", after)[column] - case(chosen, "plain", after)[column]
+        n_lower, ours = np.sum(theirs < 0), ours.groupby("problem").mean()
+        print(f"KCE with MMD, {after} afterwards: lower on {n_lower} of {len(theirs)} data sets in")
+        print(f"the paper, on {np.sum(ours < 0)} of {len(ours)} here.")
+    print()
 
 
 def print_choice_by_accuracy(rows, names):
@@ -155,8 +234,12 @@ def print_classes(rows):
     last, rows = rows[~is_stopped], rows[is_stopped]
     chosen = rows[rows.chosen]
     objectives = [name for name in dict.fromkeys(rows.objective) if name != "plain"]
-    print("## Table 4: the errors of the paper\n")
-    print_beside_paper(chosen)
+    if "adult" in set(rows.problem):
+        for number in (4, 5):
+            print(f"## Table {number} beside the paper\n")
+            print_beside_paper(chosen, number)
+        print("## Tables 4 and 5: changes beside the paper's, means over the data sets\n")
+        print_changes_beside_paper(chosen)
     print("## Tables 4 and 5: classes, means over the data sets\n")
     print("First the plain network, then paired differences from it.\n")
     cases = [(name, "none") for name in objectives]
@@ -178,27 +261,15 @@ def print_classes(rows):
     print_values(chosen, CLASS_NAMES)
 
 
-def print_crime(chosen):
-    lines = []
-    for (objective, after), paper in PAPER_CRIME.items():
-        own = case(chosen, objective, after).loc["crime"]
-        names = ("NLL", "QCE by histogram", "QCE by histogram, if calibrated")
-        names += ("DCE summed", "DCE summed, if calibrated")
-        found = [with_error(own[name]) for name in names]
-        lines.append([objective, after, *("" if x is None else x for x in paper), *found])
-    columns = ["objective", "afterwards", "paper: NLL", "QCE", "DCE", "here: NLL"]
-    columns += ["QCE by histogram", "if calibrated", "DCE summed", "if calibrated"]
-    print_table(lines, columns)
-
-
 def print_numbers(rows):
     is_draws = rows.objective.str.endswith("draws")
     draws, rows = rows[is_draws], rows[~is_draws]
     chosen = rows[rows.chosen]
     objectives = [name for name in dict.fromkeys(rows.objective) if name != "plain"]
     if "crime" in set(rows.problem):
-        print("## Table 3: crime beside the paper\n")
-        print_crime(chosen)
+        for number in (3, 6, 7):
+            print(f"## Table {number} beside the paper\n")
+            print_beside_paper(draws if number == 6 else chosen, number)
     for problem, part in chosen.groupby("problem", sort=False):
         print(f"## Tables 3 and 7: {problem}\n")
         print("First the plain network, then paired differences from it.\n")
