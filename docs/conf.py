@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import warnings
+from functools import cache
 from importlib.util import find_spec
 from inspect import isfunction
 from pathlib import Path
@@ -268,14 +269,20 @@ def join_continued_lines(app, what, name, obj, options, lines):
     lines[:] = re.sub(r" \\\n\s*", " ", "\n".join(lines)).split("\n")
 
 
+@cache
+def find_public_names():
+    """All public names: of modules, of what their `__all__` lists, and of what that returns."""
+    modules = [f"skcalib.{name}" for name in skcalib._SUBMODULES]
+    with mock(autodoc_mock_imports):
+        lists = [importlib.import_module(name).__all__ for name in modules]
+    members = zip(modules, lists, strict=True)
+    return {*modules, *RESULTS, *(f"{name}.{member}" for name, all_ in members for member in all_)}
+
+
 def check_reference(app, env):
     """Warn of public names that the reference lacks, and of others that it has."""
     objects = env.get_domain("py").objects
-    modules = [f"skcalib.{name}" for name in skcalib._SUBMODULES]
-    public = {*modules, *RESULTS}
-    with mock(autodoc_mock_imports):
-        for name in modules:
-            public |= {f"{name}.{member}" for member in importlib.import_module(name).__all__}
+    public = find_public_names()
     documented = {
         name for name, entry in objects.items() if not entry.aliased and entry.objtype != "method"
     }
@@ -285,7 +292,77 @@ def check_reference(app, env):
         logger.warning("in the reference, but not public: %s", name)
 
 
+# Links from the names in code: pages stay plain text that can be read in the repository, too
+DOT = '<span class="o">.</span>'  # in a block of code
+MODULE_DOT = '</span><span class="nn">.</span><span class="nn">'  # in the code of an example
+NAME = rf'<span class="nn?">[\w.]+</span>(?:{re.escape(DOT)}<span class="n">\w+</span>)*'
+ASSIGNED = r'(?!(?:<span class="w">)?\s*(?:</span>)?<span class="o">=</span>)'  # not before "="
+LINK = r"<(a|h\d)\b.*?</\1>"  # or a heading, which gets none
+CODE = re.compile(
+    rf'{LINK}|<code.*?</code>|<span class="classifier">.*?</dt>|{NAME}{ASSIGNED}', re.DOTALL
+)
+DOTTED = re.compile(rf"{LINK}|{NAME}|<[^>]*>|(?<![\w./-])[a-zA-Z_]\w*(?:\.\w+)*", re.DOTALL)
+
+
+@cache
+def find_targets(env):
+    """What describes a name, by the name with its module and, if it is the only one, without."""
+    objects = env.get_domain("py").objects
+    targets = {}
+    for name in (name for name, entry in objects.items() if not entry.aliased):
+        _, room, *members = name.split(".")
+        shorts = {name, ".".join([room, *members]), ".".join(members)} if members else {name}
+        for short in shorts:
+            targets.setdefault(short, []).append(
+                (name, objects[name].docname, objects[name].node_id)
+            )
+    return {short: places[0] for short, places in targets.items() if len(places) == 1}
+
+
+def link_names(app, page, templatename, context, doctree):
+    """Link the public names within code to the pages that describe them."""
+    targets = find_targets(app.env)
+
+    def link_name(match):
+        dot = DOT if match[0][0] == "<" else "."
+        words = match[0].split(dot)
+        for end in range(len(words), 0, -1):
+            shown = dot.join(words[:end])
+            target = targets.get(re.sub("<.*?>", "", shown))
+            if target and (match[1] or target[1] == page):
+                break
+            if target:
+                name, other_page, anchor = target
+                href = f"{app.builder.get_relative_uri(page, other_page)}#{anchor}"
+                link = f'<a class="reference internal" href="{href}" title="{name}">{shown}</a>'
+                return dot.join([link, *words[end:]])
+        return match[0]
+
+    def link_code(match):
+        return match[0] if match[1] else DOTTED.sub(link_name, match[0])
+
+    body = context.get("body", "").replace(MODULE_DOT, ".")
+    context["body"] = CODE.sub(link_code, body)
+
+
+def check_links(app, page, templatename, context, doctree):
+    """Warn of public names within code that are no links, but on the page that describes them."""
+    objects = app.env.get_domain("py").objects
+    elsewhere = {name for name, entry in objects.items() if entry.docname != page}
+    public = find_public_names() & elsewhere
+    names = {*public, *(name.split(".", 2)[-1] for name in public if name.count(".") > 1)}
+    text = re.sub(LINK, "", context.get("body", ""), flags=re.DOTALL)
+    in_code = re.findall(r'<code.*?</code>|<span class="classifier">.*?</dt>', text, re.DOTALL)
+    in_blocks = re.findall(rf'(?<!{re.escape(DOT)})<span class="nn?">[\w.]+</span>{ASSIGNED}', text)
+    for code in in_code + in_blocks:
+        for word in re.findall(r"[\w.]+", re.sub("<.*?>", "", code)):
+            if word in names:
+                logger.warning("a public name without a link: %s", word, location=page)
+
+
 def setup(app):
     app.connect("source-read", adapt_guides)
     app.connect("autodoc-process-docstring", join_continued_lines, priority=100)  # before numpydoc
     app.connect("env-check-consistency", check_reference)
+    app.connect("html-page-context", link_names)
+    app.connect("html-page-context", check_links, priority=600)  # after that
