@@ -256,8 +256,8 @@ def conditional_kernel_calibration_error(
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
     conditional distribution of labels, or of outcomes, is from the predicted one [1]_. It depends
-    less than other errors on how often each prediction occurs. On samples of a calibrated model it
-    is positive (biased upwards). It has no natural scale.
+    less than other errors on how often each prediction occurs; a harder test set makes it larger,
+    too. On samples of a calibrated model it is positive (biased upwards). It has no natural scale.
 
     Parameters
     ----------
