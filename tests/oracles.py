@@ -270,6 +270,8 @@ def kernel_value(name, s, t, bandwidth):
         return np.exp(-np.abs(difference).sum() / bandwidth)
     if name == "exponential":
         return np.exp(-np.sqrt((difference**2).sum()) / bandwidth)
+    if name == "intersection":
+        return np.minimum(s, t).sum()
     return np.exp(-(difference**2).sum() / (2 * bandwidth**2))
 
 

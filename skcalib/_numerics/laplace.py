@@ -49,6 +49,24 @@ def laplace_product(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> n
     return up_to + solve_banded((1, 0), band, mass[::-1])[::-1] - mass
 
 
+def linear_pair_sum(points: np.ndarray, mass: np.ndarray, _: float = 1.0) -> np.ndarray:
+    """Σ_{i≠j} mass_i mass_j (1 − |points_i − points_j|) for each row of mass.
+
+    Parameters: points (n,) sorted, mass (..., n). Returns (...,). Cost O(n) per row.
+    """
+    return 2 * np.einsum("...j,...j->...", mass, _sum_before(points, mass))
+
+
+def linear_product(points: np.ndarray, mass: np.ndarray, _: float = 1.0) -> np.ndarray:
+    """Σ_j mass_j (1 − |points_i − points_j|) at each of the sorted points (m,), O(m)."""
+    return _sum_before(points, mass) + mass + _sum_before(-points[::-1], mass[::-1])[::-1]
+
+
+def _sum_before(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Σ_{i<j} mass_i (1 + points_i − points_j) at each of the sorted points, (..., n)."""
+    return (1 - points) * cumulate(mass)[..., :-1] + cumulate(mass * points)[..., :-1]
+
+
 def _decay(difference: np.ndarray, bandwidth: float) -> np.ndarray:
     """exp(difference/h) of differences that are at most 0, and underflow at small h."""
     with np.errstate(over="ignore"):

@@ -55,7 +55,7 @@ def check_fourier(method: str, kernel: str | Callable, estimation: str) -> None:
     """Random features are known for named kernels, and replace sums over all pairs."""
     if method == "exact":
         return
-    if callable(kernel):
+    if callable(kernel) or kernel not in KERNELS:
         raise ValueError(
             f"method='fourier' needs a named kernel, one of {sorted(KERNELS)}, whose frequencies "
             f"are known; found {kernel!r}. Use method='exact'."

@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 
 from .._data import ClassData
 from .._inputs.scikit_learn import Interval, StrOptions
+from .._numerics import laplace
 from .._numerics.array_api import Array, distances, to_numpy
 from .._numerics.median_distance import median_distance
 
@@ -32,19 +33,32 @@ _MEDIAN_RTOL = 1e-6
 
 
 class KernelFamily(NamedTuple):
-    """exp(−d/ν) of a distance d, or exp(−d²/(2ν²)) if Gaussian."""
+    """exp(−d/ν) of a distance d, or exp(−d²/(2ν²)) if Gaussian, or 1 − d if linear."""
 
     metric: str  # name in scipy
     scale: float  # d is this multiple of the metric
     per_probability: float  # for two classes d is this multiple of |p − q|
     is_gaussian: bool = False
+    is_linear: bool = False
+    # fast sums over pairs of points on a line; None if there are none
+    pair_sum: Any = laplace.laplace_pair_sum
+    product: Any = laplace.laplace_product
 
 
+# Kernels on vectors of any kind, which have a bandwidth.
 KERNELS = {
     "total-variation": KernelFamily("cityblock", 0.5, 1.0),
     "laplacian": KernelFamily("cityblock", 1.0, 2.0),
     "exponential": KernelFamily("euclidean", 1.0, math.sqrt(2.0)),
-    "rbf": KernelFamily("euclidean", 1.0, math.sqrt(2.0), is_gaussian=True),
+    "rbf": KernelFamily("euclidean", 1.0, math.sqrt(2.0), is_gaussian=True, pair_sum=None),
+}
+
+# Also the kernel 1 − d with the total variation distance d. Between probability vectors it is Σ_k
+# min(s_k, t_k) and so positive semi-definite; between others it is neither.
+SIMPLEX_KERNELS = KERNELS | {
+    "intersection": KERNELS["total-variation"]._replace(
+        is_linear=True, pair_sum=laplace.linear_pair_sum, product=laplace.linear_product
+    )
 }
 
 KERNEL_CONSTRAINTS: dict = {
@@ -60,7 +74,7 @@ def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) ->
     xp = array_namespace(distance)
     if family.is_gaussian:  # squares that overflow would have derivatives that are NaN
         distance = xp.clip(distance, None, _MAX_BANDWIDTHS_APART) ** 2 / 2
-    return xp.exp(-distance)
+    return 1 - distance if family.is_linear else xp.exp(-distance)
 
 
 def kernel_function(
@@ -70,16 +84,16 @@ def kernel_function(
     if callable(kernel):
         return check_kernel(kernel, data.matrix, may_be_matrices=may_be_matrices)
     bandwidth = resolve_bandwidth(data, kernel, bandwidth)
-    return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
+    return partial(kernel_values, family=SIMPLEX_KERNELS[kernel], bandwidth=bandwidth)
 
 
 def resolve_bandwidth(data: ClassData, kernel: str | Callable, bandwidth: float | str) -> Any:
     """The number that "median" stands for, given these predictions."""
     if callable(kernel):
         return bandwidth
-    if bandwidth != "median":
-        return float(bandwidth)  # no number of NumPy meets arrays of other packages
-    family = KERNELS[kernel]
+    family = SIMPLEX_KERNELS[kernel]
+    if family.is_linear or bandwidth != "median":  # no number of NumPy meets other packages' arrays
+        return 1.0 if family.is_linear else float(bandwidth)
     scale = family.per_probability if data.is_binary else family.scale
     points, weight = to_numpy(data.proba), to_numpy(data.weight)
     return median_bandwidth(points, weight, family.metric, scale, data.square)

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from .._data import ClassData
-from .._numerics.laplace import laplace_pair_sum
 from .base import TIE_RTOL, BlockSums, Statistic
 from .fourier_error import make_kernel_error
-from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, resolve_bandwidth
+from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH, SIMPLEX_KERNELS, resolve_bandwidth
 from .residuals import (
     BinnedResiduals,
     ClasswiseScoreTest,
@@ -175,7 +174,7 @@ class PooledKernelError(ResidualStatistic):
     def __init__(self, data: ClassData, *, kernel: Any, bandwidth: float | str) -> None:
         resolved = resolve_bandwidth(data, kernel, bandwidth)
         super().__init__(data, kernel=kernel, bandwidth=resolved)
-        self.length = max(resolved, MIN_KERNEL_BANDWIDTH) / KERNELS[kernel].per_probability
+        self.length = max(resolved, MIN_KERNEL_BANDWIDTH) / SIMPLEX_KERNELS[kernel].per_probability
         self.cells = BinnedResiduals(data.proba, data.weight, data.squares, data.label, _MAX_CELLS)
         self.points = self.cells.expected / self.cells.mass
 
@@ -187,7 +186,7 @@ class PooledKernelError(ResidualStatistic):
 
     def _values_from_cells(self, mass: np.ndarray) -> np.ndarray:
         """Values (R,) of sums of residuals (R, cells)."""
-        pairs = laplace_pair_sum(self.points, mass, self.length)
+        pairs = SIMPLEX_KERNELS[self.options["kernel"]].pair_sum(self.points, mass, self.length)
         return 2 * (pairs + np.einsum("rn,rn->r", mass, mass))
 
 
@@ -215,11 +214,11 @@ def omnibus(
         "class_kernel": class_kernel,
     }
     is_plain = class_kernel is None and estimation == "unbiased" and not callable(kernel)
-    is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
+    is_fast = is_plain and data.is_binary and SIMPLEX_KERNELS[kernel].pair_sum
     n_products = n**2 * len(data.classes) * int(n_resamples)
     if is_fast and n > _MAX_CELLS:
         error, method = (PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled")
-    elif is_plain and not is_fast and n_products > _MULTIPLICATIONS:
+    elif is_plain and not is_fast and kernel in KERNELS and n_products > _MULTIPLICATIONS:
         method = "fourier"
         error = make_kernel_error(
             data, method=method, n_components=_N_COMPONENTS, random_state=seed(), **options

@@ -11,12 +11,11 @@ from .._data import ClassData
 from .._inputs.arrays import as_array
 from .._inputs.options import select_arguments
 from .._numerics.array_api import arange_like, as_type, asarray_like, to_numpy
-from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
 from . import kernels
 from .base import Statistic
 from .gram import gram_block_sums, gram_diagonal, gram_own_terms, gram_pair_sum, kernel_width
-from .kernels import KERNELS, MIN_KERNEL_BANDWIDTH
+from .kernels import MIN_KERNEL_BANDWIDTH, SIMPLEX_KERNELS
 
 # Kernel values in single precision are wrong by less than this share.
 _SINGLE_KERNEL_RTOL = 1e-6
@@ -61,21 +60,20 @@ class SquaredKernelError(Statistic):
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
             self.supports = self.supports - {"any-order", "groups"}
-        square = data.square
-        self.square: Any = square  # of the samples that a row stands for
+        self.square: Any = data.square  # of the samples that a row stands for
         # of each block, if there are blocks
-        self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
+        self.pair_weight = pair_weight(weight) if self.square is None else 1 - self.square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, data)
         bandwidth = kernels.resolve_bandwidth(data, kernel, bandwidth)
         names = ("kernel", "bandwidth", "class_kernel", "estimation", "block_size")
         self.options = select_arguments(locals(), names)
-        is_laplacian = not callable(kernel) and not KERNELS[kernel].is_gaussian
-        self.uses_sorted_algorithm = data.is_binary and is_laplacian
+        self.family: Any = None if callable(kernel) else SIMPLEX_KERNELS[kernel]
+        self.uses_sorted_algorithm = data.is_binary and bool(self.family and self.family.pair_sum)
         if self.uses_sorted_algorithm and self.block_size is None:
             self.supports = self.supports | {"counts"}
         if self.uses_sorted_algorithm:
             bandwidth = max(bandwidth, MIN_KERNEL_BANDWIDTH)
-            self.length = bandwidth / KERNELS[kernel].per_probability
+            self.length = bandwidth / SIMPLEX_KERNELS[kernel].per_probability
             is_sorted = (data.proba[1:] >= data.proba[:-1]).all()
             self.order = slice(None) if is_sorted else np.argsort(data.proba)
             self.ordered_proba = data.proba[self.order]
@@ -125,7 +123,7 @@ class SquaredKernelError(Statistic):
     def _values_from_residuals(self, residual: np.ndarray) -> np.ndarray:
         """Values (R,) of pairs i ≠ j, with those of samples with themselves if need be."""
         if self.uses_sorted_algorithm:
-            pairs = self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
+            pairs = self.scale * self.family.pair_sum(self.ordered_proba, residual, self.length)
         else:
             pairs = gram_pair_sum(self.kernel, self.data.matrix, residual)
         is_biased = self.estimation == "biased"

@@ -81,8 +81,10 @@ def make_hard_instance(
     (1 + 2 \alpha)`. The first two are predicted :math:`1/2 - \alpha`, the others :math:`1/2 +
     \alpha`. The true probabilities are 1/2 in "far", and :math:`1/2 - \alpha, 1, 0, 1/2 + \alpha`
     in "near". The distance to calibration is :math:`\alpha` in "far", and :math:`2 \alpha^2 / (1 +
-    2 \alpha)` in "near" (Lemma 4.5); :math:`\beta` makes the interval calibration error jump
-    (Lemmas 6.8 and 6.9).
+    2 \alpha)` in "near" (Lemma 4.5). With :math:`\beta > 0` the interval calibration error of
+    "near" is far larger than its distance (Lemma 6.8); with :math:`\beta < 0`, however small, it
+    jumps (Lemma 6.9). For that lemma the paper has other models, in its Table 2: "near" behaves as
+    it says, but has other numbers.
 
     **"gaussian-blind-spot"** has residuals that oscillate with the predictions. These are uniform
     on :math:`m = \lceil 10 / \varepsilon \rceil` equally spaced points of [1/4, 3/4], which makes 2

@@ -49,7 +49,8 @@ class PITHistogramDisplay(_PitDisplay):
     Made by :meth:`from_estimator` or :meth:`from_predictions`. The probability integral transform
     (PIT) of an outcome is the probability that its forecast gave to less. PITs of calibrated
     forecasts are uniform: all bars have the height 1 but for chance. High ends show too narrow
-    forecasts, a high middle too wide ones, and a slope a bias.
+    forecasts, a high middle too wide ones, and a slope a bias. A flat histogram does not prove that
+    each forecast is right: errors of different samples can cancel.
 
     Parameters
     ----------
@@ -214,7 +215,8 @@ class QuantileReliabilityDisplay(_PitDisplay):
     """Reliability diagram of forecasts: how often quantiles or intervals cover the outcome.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`. For calibrated forecasts the curve
-    is the diagonal but for chance. Intervals below the diagonal are too narrow.
+    is the diagonal but for chance. Intervals below the diagonal are too narrow. The diagonal does
+    not prove that each forecast is right: errors of different samples can cancel.
 
     Parameters
     ----------

@@ -183,7 +183,8 @@ def find_miscalibrated_subgroups(
     recalibrate : bool, default=True
         True: predictions are first corrected by a
         :class:`skcalib.recalibration.SplineRecalibrator`, so an error that all columns share does
-        not count. False: they are not; the p-values are exact.
+        not count. False: they are not; the p-values are exact, but also small if all subgroups are
+        miscalibrated alike.
 
     crossings : bool, default=False
         Also search crossings of two columns, such as women above 70. Errors of single columns are

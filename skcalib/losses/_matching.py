@@ -78,7 +78,8 @@ def distribution_matching_loss(
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
-        The form of calibration, as for the metric. For classes, "distribution" is "canonical".
+        The form of calibration, as for the metric. For classes, "distribution" is "canonical". For
+        numbers it conditions on mean and log standard deviation (see the notes).
 
     given : array of shape (n_samples,) or (n_samples, n_features), default=None
         What is conditioned on: groups for "group", features for "individual". With "distribution"
@@ -146,6 +147,10 @@ def distribution_matching_loss(
     equation 3 of [1]_ with the forecast's randomness integrated out: in closed form for normal
     distributions and their mixtures, and over draws for others. The weights of mixtures are divided
     by their sum. The kernels "tanh" and "thresholds" are means over all thresholds.
+
+    For a number, "distribution" compares forecasts of similar mean and standard deviation and is
+    blind to their shape: mixtures that are skewed to the left and to the right look alike, and
+    their errors can cancel. Pass what tells them apart as `given`, such as all parameters.
 
     A callable kernel must be symmetric and positive semi-definite. A loss with a step has the
     derivative 0: use "thresholds" instead.

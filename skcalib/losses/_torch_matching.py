@@ -62,7 +62,8 @@ class DistributionMatchingLoss(Penalty):
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
         The form of calibration, as for :func:`skcalib.metrics.distribution_matching_error`. For
-        classes, "distribution" is "canonical".
+        classes, "distribution" is "canonical". For numbers it conditions on mean and log standard
+        deviation (see the notes).
 
     kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds", "loss"} or callable, \
             default="rbf"
@@ -128,6 +129,10 @@ class DistributionMatchingLoss(Penalty):
     them (``MixtureSameFamily``) have a closed form. Others are drawn from with ``rsample``, or with
     ``sample`` and the score function. "quantile", "threshold" and "local" take their ``cdf`` and
     need no draws.
+
+    For a number, "distribution" compares forecasts of similar mean and standard deviation and is
+    blind to their shape: mixtures that are skewed to the left and to the right look alike, and
+    their errors can cancel. Pass what tells them apart as `given`, such as all parameters.
 
     `fit` sets bandwidths once, as buffers that are saved with the state.
 

@@ -221,8 +221,10 @@ def decision_calibration_error(
     others gains more than :math:`2 \sqrt{A}` times the error, for A actions. With "chosen" the sum
     over a has one term, that of :math:`\delta_i`.
 
-    Ties go to the first of the best actions. ``CalibrationTest(method="asymptotic")`` tests only
-    that all gaps are 0. Cost: :math:`O(n A)`, after the expected losses.
+    Ties go to the first of the best actions. An ensemble of few members announces too small a loss
+    of the best action, which its members choose by chance.
+    ``CalibrationTest(method="asymptotic")`` tests only that all gaps are 0. Cost: :math:`O(n A)`,
+    after the expected losses.
 
     References
     ----------

@@ -11,8 +11,7 @@ from .._data import ClassData, check_predictions
 from .._inputs.arrays import ArrayLike
 from .._inputs.options import OptionsOf, check_options_of
 from .._inputs.scikit_learn import Average, Count, IntegerInterval, Label, RandomState, StrOptions
-from .._numerics.laplace import laplace_product
-from .._statistics import squared_error
+from .._statistics import kernels, squared_error
 from .._statistics.base import Statistic
 from .._statistics.fourier_error import N_COMPONENTS, check_fourier, make_kernel_error
 from .._statistics.gram import gram_product
@@ -29,7 +28,7 @@ CONDITIONAL_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {
 
 # Options that only some values of other options read.
 KERNEL_OPTIONS: OptionsOf = {
-    "kernel": {"linear": (), "callable": (), "rbf": ("bandwidth",)},
+    "kernel": {"linear": (), "intersection": (), "callable": (), "rbf": ("bandwidth",)},
     "multi_class": {"canonical": ("class_kernel",), "confidence": (), "classwise": ()},
 }
 _ESTIMATOR_OPTIONS: OptionsOf = {
@@ -69,6 +68,7 @@ def _canonical_statistic(
     make: Callable, data: ClassData, *, multi_class: str | Lens, average: Average, **options: Any
 ) -> Statistic | None:
     """Make the error of batches of labels of all classes at once; None for other reductions."""
+    check_options_of(kernel_calibration_error, {"kernel": KERNEL_OPTIONS["kernel"]}, options)
     return make(data, **options) if multi_class == "canonical" else None
 
 
@@ -133,7 +133,8 @@ def _find_square_witness(
     )
     if error.uses_sorted_algorithm:
         points, mass = data.pool_residuals()
-        product = laplace_product(points, mass, error.length)[np.searchsorted(points, data.proba)]
+        product = error.family.product(points, mass, error.length)
+        product = product[np.searchsorted(points, data.proba)]
         product = error.scale * (product - is_unbiased * data.weighted_residuals)
     else:
         mass = error.weighted_residuals(data.label[None])[:, 0]
@@ -157,6 +158,7 @@ def _max_square(options: dict[str, Any]) -> float:
 
 
 _ERROR_CONSTRAINTS: dict = KERNEL_CONSTRAINTS | {"class_kernel": ["array-like", None]}
+_ERROR_CONSTRAINTS["kernel"] = [StrOptions(set(kernels.SIMPLEX_KERNELS)), callable]
 
 
 @register_metric(
@@ -214,17 +216,19 @@ def squared_kernel_calibration_error(
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
         are only 0, or only 1, the other is added.
 
-    kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
+    kernel : {"total-variation", "exponential", "laplacian", "rbf", "intersection"} or callable, \
             default="total-variation"
         Kernel on the probability vectors: exp(−d/ν) with the total variation distance d = ½‖s −
-        t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). Or a
+        t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)); or 1 − ½‖s −
+        t‖₁, which is the sum of min(s, t) over the classes. Or a
         :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any positive
         definite function of arrays of shapes (a, n_classes) and (b, n_classes) with values of shape
         (a, b), or with matrices of shape (a, b, n_classes, n_classes).
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" is the median distance between predictions, but at least a
-        tenth of the root mean square distance. Fix it to compare models.
+        The ν of a named kernel; "intersection" has none. "median" is the median distance between
+        predictions, but at least a tenth of the root mean square distance. Fix it to compare
+        models.
 
     estimation : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Which pairs are averaged. "unbiased": all pairs of different samples; "biased": also each
@@ -298,16 +302,25 @@ def squared_kernel_calibration_error(
     the squared MMCE with ``kernel="total-variation"``, ``bandwidth=0.4`` and
     ``estimation="biased"``.
 
-    Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
-    cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and "block"
-    :math:`O(n B K)` for blocks of size B. "fourier" [2]_ costs :math:`O(n D K)` for D frequencies,
-    with a standard error of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1.
+    Half of the biased estimate of two classes with "intersection" is the averaged two-bin error
+    (ATB) [3]_. Of more classes this kernel compares one probability at a time, so it can be 0 for a
+    model that is not calibrated canonically. Biased estimates with a named kernel are truthful: no
+    predictions have a lower expected value than the true probabilities. Unbiased ones are not, nor
+    are roots (theory page *what each measure is*).
+
+    Two classes cost :math:`O(n \log n)`, but for "rbf" and callables; otherwise "unbiased" and
+    "biased" cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and
+    "block" :math:`O(n B K)` for blocks of size B. "fourier" [2]_ costs :math:`O(n D K)` for D
+    frequencies, with a standard error of at most :math:`\sqrt{1/D}` times the biased estimate with
+    k = 1.
 
     References
     ----------
     .. [1] Widmann, Lindsten and Zachariah (2019). Calibration tests in multi-class classification:
        A unifying framework. NeurIPS. :arxiv:`1910.11385`
     .. [2] Rahimi and Recht (2007). Random features for large-scale kernel machines. NeurIPS 2007.
+    .. [3] Hartline, Hu and Wu (2026). A Perfectly Truthful Calibration Measure. COLT.
+       :arxiv:`2508.13100`
 
     Examples
     --------
@@ -383,7 +396,7 @@ def kernel_calibration_error(
         The classes, in the order of the columns; by default the sorted labels in `y_true`. If these
         are only 0, or only 1, the other is added.
 
-    kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
+    kernel : {"total-variation", "exponential", "laplacian", "rbf", "intersection"} or callable, \
             default="total-variation"
         Kernel on the probability vectors, as in :func:`squared_kernel_calibration_error`.
 

@@ -118,6 +118,13 @@ def make_scorer(
     --------
     get_scorer : Ready-made scorers.
 
+    Notes
+    -----
+    Search for models by a proper score, such as "neg_log_loss". A calibration error can be gamed:
+    the base rate for everybody is calibrated, and even the true probabilities are not safe. Their
+    expected smooth or binned error is higher than that of some wrong predictions (theory page *what
+    each measure is*). Only biased squared kernel errors are truthful.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -189,6 +196,11 @@ def get_scorer(scoring: str) -> ScorerLike:
     ------
     ValueError
         If there is no scorer of that name.
+
+    Notes
+    -----
+    A search by a calibration error, such as "neg_smooth_calibration_error", can be gamed: see
+    :func:`make_scorer`.
 
     Examples
     --------

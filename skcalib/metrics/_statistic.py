@@ -10,11 +10,13 @@ import numpy as np
 
 from .._data import AnyData
 from .._inputs.drawing import draw_seed
+from .._inputs.options import check_options_of
 from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
 from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
+from ._kernel import KERNEL_OPTIONS
 from ._registry import ALL_METRICS, Metric, raise_data_in_params, resolve_metric
 
 # Proper scores minus what the predictions expect of them.
@@ -93,12 +95,12 @@ def make_multi_bandwidth_statistic(
         )
     check_metric_fits(metric, data, "statistic")
     judged = metric.validate_options({**options, "bandwidth": "median"})
+    check_options_of(metric.function, KERNEL_OPTIONS, {**judged, "bandwidth": "multiple"})
     reduction = judged.pop("multi_class")
-    if reduction != "canonical" or callable(judged["kernel"]):
+    if reduction != "canonical":
         raise ValueError(
-            "bandwidth='multiple' needs a named kernel, which has a bandwidth, and "
-            f"multi_class='canonical'; found kernel={judged['kernel']!r} and multi_class="
-            f"{reduction!r}. Pass a named kernel, or bandwidth='median'."
+            f"bandwidth='multiple' needs multi_class='canonical'; found multi_class={reduction!r}. "
+            "Pass bandwidth='median', or a number."
         )
     del judged["average"]
     if judged["method"] == "fourier" and judged["random_state"] is None:
@@ -154,6 +156,7 @@ def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
             "statistic that takes them, such as statistic='skce'."
         )
     judged = ALL_METRICS[_KERNEL_ERRORS["classes"]].validate_options(options)
+    check_options_of(ALL_METRICS[_KERNEL_ERRORS["classes"]].function, KERNEL_OPTIONS, judged)
     if judged["estimation"] in ("linear", "block"):
         raise ValueError(
             "estimation must be 'unbiased' or 'biased' for statistic='omnibus', whose other "

@@ -156,7 +156,7 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
 
     If calibration data and query are exchangeable, the fit of the true label Y is perfectly
     calibrated for every n: :math:`P(Y = 1 \mid p_Y) = p_Y`. For the merger, and for rows divided by
-    their sums, this is only nearly true.
+    their sums, this is only nearly true; with weights that differ it is not known to hold.
 
     Only ratios of `sample_weight` matter. For counts, repeat the rows: take all arrays at
     ``np.repeat(np.arange(n), counts)``.

@@ -10,7 +10,7 @@ from sklearn.metrics import brier_score_loss
 
 from .._data import ClassData
 from .._inputs.annotations import Value
-from .._statistics.kernels import KERNELS
+from .._statistics.kernels import SIMPLEX_KERNELS
 from .._statistics.squared_error import check_enough_for_estimation, has_negligible_pairs
 from ..lenses import _NAMED_LENSES, Lens, _get_lens
 from ..metrics._reductions import average_over_reductions
@@ -179,10 +179,11 @@ def _squared_error_slope(name: str, options: dict[str, Any]) -> float:
     if name == "laplace_kernel_calibration_error":
         return 2 * (1 + 1 / bandwidth)
     kernel = options["kernel"]
-    is_selectable = isinstance(kernel, str) and not KERNELS[kernel].is_gaussian
-    if not is_selectable or bandwidth == "median" or options["class_kernel"] is not None:
+    family = None if callable(kernel) else SIMPLEX_KERNELS[kernel]
+    if family is None or family.is_gaussian or options["class_kernel"] is not None:
         return np.inf
-    return 4 * (1 + KERNELS[kernel].per_probability / bandwidth)
+    bandwidth = 1.0 if family.is_linear else bandwidth
+    return np.inf if bandwidth == "median" else 4 * (1 + family.per_probability / bandwidth)
 
 
 def _evaluate_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> BoundedValue:

@@ -180,12 +180,29 @@ def test_an_impossible_label_is_the_strongest_evidence(n_classes):
 def test_pooled_kernel_error_is_the_exact_one_of_pooled_predictions():
     rng = np.random.default_rng(0)
     data = problem(rng, 300, 2, weighted=True, levels=20)  # fewer distinct ones than cells
-    pooled = PooledKernelError(data, kernel="total-variation", bandwidth=0.2)
-    exact = SquaredKernelError(data, bandwidth=0.2, estimation="biased")
-    labels = draw_labels(data.proba, 5, rng)
-    np.testing.assert_allclose(pooled(labels), exact(labels), rtol=1e-12)
-    signs = rng.choice([-1.0, 1.0], size=(3, 300))
-    np.testing.assert_allclose(pooled.flip_signs(signs), exact.flip_signs(signs), rtol=1e-12)
+    for kernel, bandwidth in (("total-variation", 0.2), ("intersection", "median")):
+        pooled = PooledKernelError(data, kernel=kernel, bandwidth=bandwidth)
+        exact = SquaredKernelError(data, kernel=kernel, bandwidth=bandwidth, estimation="biased")
+        labels = draw_labels(data.proba, 5, rng)
+        np.testing.assert_allclose(pooled(labels), exact(labels), rtol=1e-12)
+        signs = rng.choice([-1.0, 1.0], size=(3, 300))
+        np.testing.assert_allclose(pooled.flip_signs(signs), exact.flip_signs(signs), rtol=1e-12)
+
+
+def test_the_intersection_kernel_is_exact_for_more_classes_and_fast_for_two():
+    rng = np.random.default_rng(0)
+    options = {"kernel": "intersection", "n_resamples": 10**9}
+    assert omnibus(problem(rng, 60, 3), **options).kernel_method == "exact"
+    assert omnibus(problem(rng, 60, 3), n_resamples=10**9).kernel_method == "fourier"
+    assert omnibus(problem(rng, 5000, 2), **options).kernel_method == "pooled"
+
+
+@pytest.mark.parametrize("statistic", ["auto", "skce", "kernel_calibration_error"])
+@pytest.mark.parametrize("kernel", ["intersection", np.inner])
+def test_a_bandwidth_without_effect_is_refused(statistic, kernel):
+    test = CalibrationTest(statistic, kernel=kernel, bandwidth=0.3, n_resamples=9)
+    with pytest.raises(ValueError, match=r"bandwidth must be left out for kernel=.*found 0\.3"):
+        test.fit([[0.2, 0.8], [0.6, 0.4]], [0, 1])
 
 
 def test_pooling_of_many_samples_hardly_changes_the_kernel_component():
@@ -320,8 +337,11 @@ def test_several_bandwidths_of_a_state_and_of_groups():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernel": lambda s, t: s @ t.T}, "needs a named kernel.* found kernel=<function"),
-        ({"metric_params": {"multi_class": "classwise"}}, "found .* multi_class='classwise'"),
+        (
+            {"kernel": lambda s, t: s @ t.T},
+            "bandwidth must be left out for kernel=<fun.*found 'mul",
+        ),
+        ({"metric_params": {"multi_class": "classwise"}}, "found multi_class='classwise'"),
         ({"statistic": "smooth_calibration_error"}, "is for statistic='skce' .*'smooth_cal"),
         ({"statistic": "omnibus"}, "is for statistic='skce' .*'omnibus'"),
         ({"statistic": "auto"}, "is for statistic='skce' .*'omnibus'.* Use statistic='skce'"),

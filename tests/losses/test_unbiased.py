@@ -170,3 +170,32 @@ def test_normal_draws_have_the_mean_of_the_closed_form():
     exact = distribution_matching_loss((mean, std), y, **options)
     assert abs(np.mean(values) - exact) < 4 * np.std(values) / np.sqrt(n)
     assert abs(exact) > 10 * np.std(values) / np.sqrt(n)  # so that 0 would not pass
+
+
+def test_shapes_of_mixtures_are_seen_if_they_are_given():
+    # skewed to one side where the outcomes are skewed to the other, with mean 0 and equal spread
+    values, n = [], 100
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        side, is_far = rng.choice([-1.0, 1.0], n), rng.random(n) < 0.2
+        y = -side * (np.where(is_far, 2.0, -0.5) + 0.5 * rng.normal(size=n))
+        mixture = side[:, None] * [-0.5, 2.0], np.full((n, 2), 0.5), np.tile([0.8, 0.2], (n, 1))
+        values.append(
+            [
+                distribution_matching_loss(
+                    mixture,
+                    y,
+                    calibration=calibration,
+                    given=given,
+                    bandwidth=1.0 if calibration == "distribution" else None,
+                    given_bandwidth=1.0,
+                )
+                for calibration in ("distribution", "local")
+                for given in (None, side)
+            ]
+        )
+    blind, seeing, blind_pit, seeing_pit = np.mean(values, axis=0)
+    assert abs(blind) < 0.0064  # four standard errors
+    assert seeing == pytest.approx(0.08, abs=0.01)
+    assert blind_pit == pytest.approx(0.02, abs=0.01)
+    assert seeing_pit == pytest.approx(0.08, abs=0.01)

@@ -251,6 +251,53 @@ def test_blocks_of_any_size_fit_the_tiles(monkeypatch):
             assert actual == pytest.approx(expected, abs=1e-13)
 
 
+def overlap(s, t):
+    return np.minimum(s[:, None], t[None]).sum(axis=2)
+
+
+@pytest.mark.parametrize("estimation", ["unbiased", "biased", "linear", "block"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_intersection_kernel_equals_loops(n_classes, estimation):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 20, n_classes)
+    matrix, weight = two_columns(proba) if n_classes == 2 else proba, rng.random(20)
+    options = {"kernel": "intersection", "sample_weight": weight}
+    expected = skce_by_loops(matrix, label, "intersection", None, estimation, weight, block_size=4)
+    error = squared_kernel_calibration_error(label, proba, estimation=estimation, **options)
+    assert error == pytest.approx(expected, abs=1e-13)
+    if estimation == "biased":
+        root = kernel_calibration_error(label, proba, **options)
+        assert root == pytest.approx(np.sqrt(expected), abs=1e-13)
+    for lens in ("classwise", "confidence"):
+        options |= {"estimation": estimation, "multi_class": lens}
+        named = squared_kernel_calibration_error(label, proba, **options)
+        called = squared_kernel_calibration_error(label, proba, **options | {"kernel": overlap})
+        assert named == pytest.approx(called, abs=1e-13)
+
+
+def test_the_intersection_kernel_is_semidefinite_between_probabilities_only():
+    points = np.random.default_rng(0).dirichlet(np.full(5, 0.5), 40)
+    assert np.linalg.eigvalsh(overlap(points, points))[0] > -1e-12
+    far = 1 - np.abs(3 * points[:, None] - 3 * points[None]).sum(axis=2) / 2
+    assert np.linalg.eigvalsh(far)[0] < -0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": 0.3}, r"bandwidth must be left out for kernel='intersection'.*found 0\.3"),
+        ({"method": "fourier"}, "frequencies are known; found 'intersection'"),
+    ],
+)
+def test_what_the_intersection_kernel_lacks_is_refused_by_name(options, message):
+    label, proba = random_problem(np.random.default_rng(0), 10, 3)
+    with pytest.raises(ValueError, match=message):
+        squared_kernel_calibration_error(label, proba, kernel="intersection", **options)
+    for metric in (joint_kernel_calibration_error, conditional_kernel_calibration_error):
+        with pytest.raises(ValueError, match=r"'kernel' parameter .*Got 'intersection'"):
+            metric(label, proba, kernel="intersection")
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_median_bandwidth_of_two_classes_is_that_of_two_columns(kernel):
     rng = np.random.default_rng(0)

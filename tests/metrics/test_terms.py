@@ -286,7 +286,7 @@ def test_terms_of_forecasts(case, forecast):
 
 
 @pytest.mark.parametrize("estimation", ["biased", "unbiased"])
-@pytest.mark.parametrize("kernel", ["exponential", "rbf"])
+@pytest.mark.parametrize("kernel", ["exponential", "rbf", "intersection"])
 def test_terms_of_classes_with_a_kernel(kernel, estimation):
     root = np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [-0.2, 0.3, 2.0]])
     for n_classes in (2, 3):

@@ -141,6 +141,11 @@ def test_measures_of_other_packages_get_arrays(metric):
         (partial(metrics.smooth_calibration_error, n_jobs=1), {}, 0.45),
         ("laplace_kernel_calibration_error", {"squared": True}, 0.4),
         ("squared_kernel_calibration_error", {"bandwidth": 1.0, "estimation": "biased"}, 0.4),
+        (
+            "squared_kernel_calibration_error",
+            {"kernel": "intersection", "estimation": "biased"},
+            0.4,
+        ),
     ],
 )
 def test_bounds_are_reached_but_not_exceeded(metric, params, share):
