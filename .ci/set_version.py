@@ -1,4 +1,4 @@
-"""Writes a version where it stands: in the package, in the citation and, of a release, in the changelog.
+"""Writes a version into the package, the citation and, of a release, the changelog.
 
 python .ci/set_version.py VERSION
 """
