@@ -138,6 +138,7 @@ def test_recalibrator(n_classes):
     database.executemany(f"INSERT INTO scores VALUES ({marks})", matrix.tolist())
     expressions = ", ".join(export_sql(fitted, columns=columns))
     rows = database.execute(f"SELECT {expressions} FROM scores").fetchall()
+    database.close()
     np.testing.assert_allclose(rows, expected, rtol=1e-12)
     entry = re.search(r'"shrinkage": (Entry\(ShrinkageRecalibrator\(\)\))', TEXT)[1]
     assert not eval(entry, vars(_recalibrators) | names).for_two_classes

@@ -206,11 +206,15 @@ def is_missing(value: object) -> bool:
         return True
 
 
+def find_missing(values: np.ndarray) -> np.ndarray:
+    """True where a value is missing."""
+    with np.errstate(invalid="ignore"):  # Python 3.14 may signal a comparison of NaN
+        return np.vectorize(is_missing, otypes=[bool])(values)
+
+
 def fill_missing(values: np.ndarray) -> np.ndarray:
     """Return the values, with NaN for missing objects."""
-    if values.dtype.kind != "O":
-        return values
-    return np.where(np.frompyfunc(is_missing, 1, 1)(values).astype(bool), np.nan, values)
+    return np.where(find_missing(values), np.nan, values) if values.dtype.kind == "O" else values
 
 
 def is_pair(values: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .arrays import ArrayLike, as_array, check_same_length, is_missing, is_pair
+from .arrays import ArrayLike, as_array, check_same_length, find_missing, is_pair
 from .probabilities import is_forecast
 from .scikit_learn import Function, _safe_indexing, num_samples
 from .warnings import warn
@@ -65,8 +65,7 @@ def _values_of(values: object) -> list[Any]:
 
 
 def _find_complete_rows(model: ArrayLike) -> np.ndarray:
-    missing = np.vectorize(is_missing, otypes=[bool])(as_array(model, "y_pred"))
-    return np.logical_and.reduce(~np.atleast_2d(missing.T))
+    return ~np.atleast_2d(find_missing(as_array(model, "y_pred")).T).any(axis=0)
 
 
 def _take(name: str, values: object, complete: list[np.ndarray]) -> Any:

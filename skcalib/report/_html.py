@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,8 @@ def _render_table(table: TextTable, kind: str = "number") -> str:
 def check_target(path: str, *, force: bool, is_page: bool = True) -> None:
     """Refuse paths that cannot be written to, and existing files; a page may replace a page."""
     target = Path(path)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        target.stat()  # a name that is too long is an error, which Python 3.14 hides below
     if target.is_file() and not force:
         with open(target, "rb") as file:
             may_be_replaced = is_page and _PAGE_TAG in file.read(2**16)

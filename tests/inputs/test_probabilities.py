@@ -134,7 +134,7 @@ def test_objects_that_are_floats():
         smooth_calibration_error(y, mixed)
     mixed[:] = [1.0, np.float64(0), 0]
     assert smooth_calibration_error(y, mixed) == smooth_calibration_error(y, np.eye(3)[[0] * 4])
-    for missing in (None, float("nan"), pd.NA, np.datetime64("NaT")):
+    for missing in (None, float("nan"), pd.NA, np.datetime64("NaT", "s")):
         mixed[2, 2] = missing
         with pytest.raises(ValueError, match=r"\(None, NaN or infinity\) in row 2, and 1 such"):
             smooth_calibration_error(y, mixed)

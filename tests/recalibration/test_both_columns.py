@@ -158,6 +158,7 @@ def test_sql_reads_both_columns_or_the_last_one(recalibrator):
         found = database.execute(f"SELECT {', '.join(expressions)} FROM scores").fetchall()
         expected = recalibrator.predict_proba(query)
         np.testing.assert_allclose(np.array(found), expected, rtol=0, atol=1e-9)
+    database.close()
 
 
 def test_sql_reads_one_column_where_two_tell_no_more():

@@ -114,8 +114,19 @@ def queries(proba):
     return np.vstack([extreme, np.full((1, proba.shape[1]), 1 / proba.shape[1]), proba])
 
 
+DATABASES = []
+
+
+@pytest.fixture(autouse=True)
+def close_databases():
+    yield
+    while DATABASES:
+        DATABASES.pop().close()
+
+
 def sqlite():
     database = sqlite3.connect(":memory:")
+    DATABASES.append(database)  # Python 3.13 warns of one that is left open
     try:
         database.execute("SELECT ln(2e0), exp(1e0)")
     except sqlite3.OperationalError:

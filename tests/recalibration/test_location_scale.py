@@ -84,7 +84,8 @@ def test_ensembles_are_sorted_and_summed_once_for_all_evaluations(weights, monke
     monkeypatch.setattr(EnsembleForecast, "cdf", None)
     fitted = LocationScaleRecalibrator().fit(forecast, Y)
     monkeypatch.undo()
-    assert mean_loss(fitted, forecast, Y) == pytest.approx(expected, rel=1e-8)
+    # how near the minimum the two searches stop depends on the release of SciPy
+    assert mean_loss(fitted, forecast, Y) == pytest.approx(expected, rel=2e-7)
 
 
 def fit_by_public_scores(forecast):

@@ -40,13 +40,14 @@ def ten_classes():
         (PairwiseScalingRecalibrator(), ten_classes),
     ],
 )
-def test_a_fit_takes_less_than_ten_times_the_memory_of_its_input(recalibrator, problem):
+def test_a_fit_takes_less_than_eleven_times_the_memory_of_its_input(recalibrator, problem):
     proba, label = problem()
     tracemalloc.start()
     recalibrator.fit(proba, label)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 10 * (proba.nbytes + label.nbytes)
+    # 9.6 of all classes with NumPy 2.4 on Python 3.11, 10.4 with NumPy 2.5 on Python 3.14
+    assert peak < 11 * (proba.nbytes + label.nbytes)
 
 
 def test_the_search_for_a_mixture_leaves_no_data_behind():

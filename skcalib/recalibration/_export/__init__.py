@@ -89,6 +89,7 @@ def export_sql(
     ...     "INSERT INTO scores VALUES (?, ?)", [(1, 0.25), (2, 0.8), (3, None)]
     ... ).execute(f"SELECT id, {positive} FROM scores").fetchall()
     [(1, 0.5), (2, 1.0), (3, None)]
+    >>> database.close()
     """
     fitted = check_writable(recalibrator)
     column_names = check_columns(fitted, columns)
