@@ -1,7 +1,6 @@
 """Modules of PyTorch that map logits to calibrated ones."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -190,14 +189,9 @@ class Chain(LogitMap):
 class PairwiseScaling(LogitMap):
     """Scores with products of log-probabilities above a floor, relative to their mean."""
 
+    floor: Tensor
     quadratic: Tensor  # (K, K, K)
     shift: Tensor
-
-    def __init__(
-        self, floor: float, smallest_probability: float, dtype: torch.dtype, **buffers: Any
-    ) -> None:
-        super().__init__(len(buffers["shift"]), smallest_probability, dtype, **buffers)
-        self.floor = floor
 
     def map_logits(self, scores: Tensor) -> Tensor:
         log_proba = self.log_proba(scores)
