@@ -1,5 +1,6 @@
 """Tensors are taken like arrays, and fitted maps become modules with the same probabilities."""
 
+import copy
 import io
 import warnings
 from functools import cache
@@ -264,7 +265,9 @@ def test_every_module_is_traced_without_a_warning_and_shows_what_it_learned(name
     shown = repr(module).replace("temperature=", "factor=")
     for buffer in {name.rpartition(".")[2] for name in learned} - {"limits", "knots"}:
         assert f"{buffer}=" in shown
-    assert repr(module.to("meta"))  # without numbers
+    for each in module.modules():  # what is learned is saved, and exact in every export
+        assert not [name for name, value in vars(each).items() if isinstance(value, float)]
+    assert repr(copy.deepcopy(module).to("meta"))  # without numbers
 
 
 def test_modules_show_few_numbers_and_the_shape_of_many():
