@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._inputs.arrays import ArrayLike
+from .._inputs.arrays import ArrayLike, format_value
 from .._inputs.drawing import draw_seed
 from .._inputs.options import select_arguments
 from .._inputs.probabilities import is_forecast
@@ -342,10 +342,11 @@ def _metrics_of_report(y_preds: Any) -> Any:
 
 def check_reference(reference: str | None, y_preds: Mapping[str, Any]) -> None:
     """The reference is one of the models."""
-    if reference is not None and reference not in y_preds:
+    is_name = isinstance(reference, str | int)  # what is neither may have no hash
+    if reference is not None and not (is_name and reference in y_preds):
         raise ValueError(
-            f"reference must be the name of one of the models; found {reference!r}. Choose one of "
-            f"{list(y_preds)}."
+            "reference must be the name of one of the models; found "
+            f"{format_value(reference)}. Choose one of {list(y_preds)}."
         )
 
 

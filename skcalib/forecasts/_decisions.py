@@ -432,7 +432,7 @@ def expected_loss(
     r"""The loss to expect of each prediction, for which no outcomes are needed.
 
     Its mean estimates the loss where outcomes are not known yet. For the best action the estimate
-    is unbiased if the predictions are calibrated for the decision [1]_ (see
+    is unbiased if the predictions are calibrated for the decision [1]_ [2]_ (see
     :func:`skcalib.metrics.decision_calibration_error`); by overconfident ones it is too small.
 
     Parameters
@@ -461,6 +461,7 @@ def expected_loss(
     See Also
     --------
     bayes_action : The actions.
+    skcalib.metrics.decision_calibration : The mean beside the loss itself, once labels are known.
 
     Notes
     -----
@@ -476,6 +477,8 @@ def expected_loss(
     ----------
     .. [1] Zhao, Kim, Sahoo, Ma and Ermon (2021). Calibrating Predictions to Decisions. NeurIPS.
        :arxiv:`2107.05719`
+    .. [2] Marx, Zalouk and Ermon (2023). Calibration by Distribution Matching: Trainable Kernel
+       Calibration Metrics. NeurIPS. :arxiv:`2310.20211`
 
     Examples
     --------

@@ -410,6 +410,7 @@ def decision_calibration(
     See Also
     --------
     decision_calibration_error : One number, with its test and confidence interval.
+    skcalib.decisions.expected_loss : The expected losses, for which no labels are needed.
     skcalib.display.DecisionDisplay : The same as a figure.
 
     Notes

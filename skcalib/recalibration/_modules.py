@@ -92,9 +92,10 @@ def _(stated: maps.Pairs, dtype: Any) -> Any:
     quadratic = np.zeros((n_classes, n_classes, n_classes))
     quadratic[np.triu_indices(n_classes)] = stated.coef
     return _torch().PairwiseScaling(
-        float(np.log(stated.floor)),
+        n_classes,
         stated.smallest,
         dtype,
+        floor=np.log(stated.floor),
         quadratic=quadratic,
         shift=stated.shifts,
     )

@@ -1,11 +1,35 @@
 """Modules of PyTorch that map logits to calibrated ones."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+def count_columns(scores: Tensor) -> int:
+    """The number K of columns of (n, K), or 0 for other dimensions.
+
+    While a tracer records operations, the entries of a shape are tensors, and a comparison of one
+    would warn.
+    """
+    if scores.ndim != 2:
+        return 0
+    return len(scores.unbind(1)) if torch.jit.is_tracing() else scores.shape[1]
+
+
+def format_buffer(name: str, values: Tensor) -> str:
+    """The number that all values are, up to ten numbers, or their shape.
+
+    One factor of all log-probabilities is shown as the temperature that divides them.
+    """
+    first = values.flatten()[0]
+    if (values == first).all():
+        is_temperature = name == "factor" and values.ndim == 1
+        return f"temperature={1 / first:.4g}" if is_temperature else f"{name}={first:.4g}"
+    if values.numel() > 10:
+        return f"{name}=tensor of shape {tuple(values.shape)}"
+    return f"{name}={np.round(values.tolist(), 4).tolist()}"
 
 
 class LogitMap(torch.nn.Module):
@@ -26,12 +50,12 @@ class LogitMap(torch.nn.Module):
             self.register_buffer(name, torch.tensor(values, dtype=dtype))
 
     def forward(self, logits: Tensor) -> Tensor:
-        is_log_odds = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1)
+        is_log_odds = logits.ndim == 1 or count_columns(logits) == 1
         scores = logits.to(self.limits.dtype)
         if is_log_odds:
             scores = scores.reshape(-1)
             scores = torch.stack((torch.zeros_like(scores), scores), dim=1)
-        if scores.ndim != 2 or scores.shape[1] != self.n_classes:
+        if count_columns(scores) != self.n_classes:
             raise ValueError(
                 "logits must have one column for each class seen at fit, or, for two of them, "
                 "hold the log-odds of the last one."
@@ -50,7 +74,11 @@ class LogitMap(torch.nn.Module):
         return torch.clamp(torch.log_softmax(scores, dim=1), self.limits[0], self.limits[1])
 
     def extra_repr(self) -> str:
-        return f"n_classes={self.n_classes}"
+        texts = [f"n_classes={self.n_classes}"]
+        for name, values in self.named_buffers(recurse=False):
+            if name != "limits" and values.numel() > 0 and not values.is_meta:
+                texts.append(format_buffer(name, values))
+        return ", ".join(texts)
 
 
 class Scaling(LogitMap):
@@ -77,7 +105,7 @@ class Scaling(LogitMap):
     def map_logits(self, scores: Tensor) -> Tensor:
         log_proba = self.log_proba(scores)
         if hasattr(self, "bounds"):
-            log_proba = torch.cat([torch.clamp(log_proba, *self.bounds), log_proba], dim=1)
+            log_proba = torch.cat([log_proba.clamp(*self.bounds.unbind()), log_proba], dim=1)
         if self.factor.ndim == 1:
             return log_proba * self.factor + self.shift
         return torch.nn.functional.linear(log_proba, self.factor, self.shift)
@@ -97,7 +125,7 @@ class LogOddsMaps(LogitMap):
 
     def map_logits(self, scores: Tensor) -> Tensor:
         log_proba = self.log_proba(scores)
-        if len(self.skew) == 1:
+        if self.n_classes == 2:
             log_odds = self.map_log_odds(log_proba[:, 1:] - log_proba[:, :1], log_proba[:, 1:])
             return torch.cat((torch.zeros_like(log_odds), log_odds), dim=1)
         log_odds = self.map_log_odds(log_proba - self.log_rest(scores, log_proba), log_proba)
@@ -122,12 +150,12 @@ class LogOddsMaps(LogitMap):
     def map_log_odds(self, log_odds: Tensor, log_proba: Tensor) -> Tensor:
         """From predicted log-odds and log-probabilities (n, M) to calibrated log-odds."""
         piece = (log_odds[:, :, None] >= self.knots).sum(dim=2)
-        column = torch.arange(len(self.skew), device=piece.device)
+        column = torch.arange(log_odds.shape[1], device=piece.device)
         distance = log_odds - self.origin[column, piece]
         coefficients = self.coefficients[column, piece]  # (n, M, d)
-        value = coefficients[:, :, -1]
-        for power in range(coefficients.shape[2] - 2, -1, -1):
-            value = coefficients[:, :, power] + distance * value
+        *lower, value = coefficients.unbind(dim=2)
+        for coefficient in reversed(lower):
+            value = coefficient + distance * value
         return value + self.skew * log_proba
 
 
@@ -161,14 +189,9 @@ class Chain(LogitMap):
 class PairwiseScaling(LogitMap):
     """Scores with products of log-probabilities above a floor, relative to their mean."""
 
+    floor: Tensor
     quadratic: Tensor  # (K, K, K)
     shift: Tensor
-
-    def __init__(
-        self, floor: float, smallest_probability: float, dtype: torch.dtype, **buffers: Any
-    ) -> None:
-        super().__init__(len(buffers["shift"]), smallest_probability, dtype, **buffers)
-        self.floor = floor
 
     def map_logits(self, scores: Tensor) -> Tensor:
         log_proba = self.log_proba(scores)

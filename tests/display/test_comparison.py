@@ -1,6 +1,7 @@
 """Dots and lines are the estimates and intervals of the models."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from figures import two_classes
 from matplotlib import pyplot as plt
@@ -115,6 +116,9 @@ def test_bad_input():
         make(LABEL, {"sure": SURE}, reference="sure")
     with pytest.raises(ValueError, match="reference must be the name of one of the models"):
         make(LABEL, MODELS, reference="other")
+    for reference in (pd.DataFrame({"sure": SURE}), ["sure"]):
+        with pytest.raises(ValueError, match="reference must be the name of one of the models"):
+            make(LABEL, MODELS, reference=reference)
     with pytest.raises(ValueError, match="metrics must name at least one measure"):
         make(LABEL, MODELS, metrics=[])
     with pytest.raises(ValueError, match="metric_params must have names of measures as keys"):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from test_forecast_laws import FORECASTS
 
 from skcalib.decisions import DecisionLoss, bayes_action, expected_loss
 from skcalib.forecasts import (
@@ -14,7 +15,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.metrics import decision_calibration, decision_calibration_error
+from skcalib.metrics import decision_calibration, decision_calibration_error, decision_curve
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -162,6 +163,61 @@ def test_quantiles_know_the_median_and_no_expectation():
     assert bayes_action(grid, loss=2.5).tolist() == [0, 1]
     with pytest.raises(ValueError, match=r"loss must be a number .* for a QuantileForecast"):
         expected_loss(grid, loss=squares)
+
+
+LOSSES_OF_NUMBERS = [
+    0.3,
+    squares,
+    DecisionLoss(lambda a, y: np.abs(y - a), actions=[-1, 0, 2], breakpoints=[-1, 0, 2]),
+]
+
+
+@pytest.mark.parametrize("kind", sorted(set(FORECASTS) - {"quantile"}))  # expects no losses
+def test_the_mean_without_outcomes_is_the_one_beside_realised_losses(kind):
+    forecast, weight = FORECASTS[kind][17:23], [3, 0, 2, 2, 1, 4]
+    is_slow = kind in ("mixture", "concatenated")  # 0.4 s for each callable
+    for loss in LOSSES_OF_NUMBERS[:1] if is_slow else LOSSES_OF_NUMBERS:
+        table = decision_calibration(np.ones(6), forecast, loss=loss, sample_weight=weight)
+        mean = np.average(expected_loss(forecast, loss=loss), weights=weight)
+        assert mean == pytest.approx(table.expected_loss, rel=1e-15, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "logistic", "gamma", "censored", "affine", "recalibrated"]
+)
+def test_expected_squares_are_integrals_of_the_distribution_function(kind):
+    # E(Y − a)² = 2 ∫ |y − a| (P(Y ≤ y) below a, P(Y > y) above it) dy, by the midpoint rule
+    width = 0.05
+    y = np.arange(-30, 30, width) + width / 2
+    below = FORECASTS[kind][np.full(len(y), 20)].cdf(y)
+    for k, a in enumerate((-1, 0, 1)):
+        integral = 2 * width * np.abs(y - a) @ np.where(y < a, below, 1 - below)
+        actual = expected_loss(FORECASTS[kind][20:21], loss=squares, action=k)
+        assert actual == pytest.approx(integral, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_the_mean_without_labels_is_the_one_beside_realised_losses(n_classes):
+    rng = np.random.default_rng(n_classes)
+    proba = rng.dirichlet(np.ones(n_classes), 40)
+    labels, weight = np.array([*"edcba"])[:n_classes], rng.random(40)  # not in their sorted order
+    y, losses = rng.choice(labels, 40), rng.normal(size=(4, n_classes))
+    options = {"labels": labels, "sample_weight": weight}
+    for loss in (losses, "zero-one", DecisionLoss(losses, actions=[*"pqrs"])):
+        table = decision_calibration(y, proba, loss=loss, **options)
+        mean = weight / weight.sum() @ expected_loss(proba, loss=loss, labels=labels)
+        assert mean == pytest.approx(table.expected_loss, rel=1e-15, abs=1e-15)
+        if n_classes == 2:
+            single = expected_loss(proba[:, 1], loss=loss, labels=labels)
+            assert weight / weight.sum() @ single == pytest.approx(mean, rel=1e-15, abs=1e-15)
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
+def test_decision_curves_expect_the_same_loss(threshold):
+    p = np.array([0.02, 0.1, 0.4, 0.5, 0.7, 0.8, 0.97])
+    curve = decision_curve(p > 0.3, p, kind="loss", thresholds=[threshold])
+    mean = expected_loss(p, loss=[[0, 1 - threshold], [threshold, 0]]).mean()
+    assert mean == pytest.approx(curve.expected[0], rel=1e-15)
 
 
 NOT_A_LOSS = {

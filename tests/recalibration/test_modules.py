@@ -1,6 +1,9 @@
 """Tensors are taken like arrays, and fitted maps become modules with the same probabilities."""
 
+import copy
 import io
+import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -205,14 +208,19 @@ SMOOTH = {
 }
 
 
-@pytest.mark.parametrize("name", SMOOTH)
-@both_kinds
-def test_every_smooth_map_is_a_module(name, n_classes):
+@cache
+def fit_smooth(name, n_classes):
     recalibrator = clone(SMOOTH[name])
     if name == "another population":
         recalibrator.set_params(prevalence=np.arange(n_classes) / sum(range(n_classes)))
     label, logits = logit_problem(n_classes)
-    fitted = recalibrator.fit(softmax(logits, axis=1), label)
+    return recalibrator.fit(softmax(logits, axis=1), label)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@both_kinds
+def test_every_smooth_map_is_a_module(name, n_classes):
+    fitted = fit_smooth(name, n_classes)
     module = fitted.to_module(dtype=torch.float64)
     other = logit_problem(n_classes, n=200, seed=1)[1]
     for scale in (1, 20):  # also beyond the outer knots, and clipped
@@ -237,6 +245,40 @@ def test_every_smooth_map_is_a_module(name, n_classes):
         np.testing.assert_allclose(
             module(odds).sigmoid(), torch.softmax(module(X / 5), 1)[:, 1].detach(), atol=1e-12
         )
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@both_kinds
+def test_every_module_is_traced_without_a_warning_and_shows_what_it_learned(name, n_classes):
+    fitted = fit_smooth(name, n_classes)
+    module = fitted.to_module(dtype=torch.float64)
+    few, many = (torch.tensor(logit_problem(n_classes, n=n)[1]) for n in (5, 9))
+    forms = [lambda x: x]
+    if n_classes == 2:
+        forms += [lambda x: x[:, 1] - x[:, 0], lambda x: x[:, 1:] - x[:, :1]]
+    for form in forms:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer releases say so of tracing
+            traced = torch.jit.trace(module, (form(few),))
+        torch.testing.assert_close(traced(form(many)), module(form(many)), equal_nan=True)
+    learned = {name for name, x in module.named_buffers() if name != "limits" and x.numel() > 0}
+    shown = repr(module).replace("temperature=", "factor=")
+    for buffer in {name.rpartition(".")[2] for name in learned} - {"limits", "knots"}:
+        assert f"{buffer}=" in shown
+    for each in module.modules():  # what is learned is saved, and exact in every export
+        assert not [name for name, value in vars(each).items() if isinstance(value, float)]
+    assert repr(copy.deepcopy(module).to("meta"))  # without numbers
+
+
+def test_modules_show_few_numbers_and_the_shape_of_many():
+    fitted = fitted_on(TemperatureRecalibrator(), "logits", 4)
+    shown = f"Scaling(n_classes=4, temperature={fitted.temperature_:.4g}, shift=0)"
+    assert repr(fitted.to_module()) == shown
+    fitted = fitted_on(VectorScalingRecalibrator(), "logits", 4)
+    factor = np.round(fitted.to_module().factor.tolist(), 4).tolist()
+    assert f"factor={factor}" in repr(fitted.to_module())
+    fitted = fitted_on(MatrixScalingRecalibrator(), "logits", 4)
+    assert "factor=tensor of shape (4, 4)" in repr(fitted.to_module())
 
 
 @pytest.mark.parametrize("name", ["spline", "average", "pairwise scaling"])

@@ -71,8 +71,9 @@ def export_sql(
     Results differ from `predict_proba` by less than 1e-9, except next to cuts of an interval map in
     SQLite.
 
-    Only DuckDB and SQLite (3.35 or newer, with mathematical functions) are tested: check a few rows
-    elsewhere.
+    DuckDB, PostgreSQL 15 and SQLite (3.35 or newer, with mathematical functions) are tested: check
+    a few rows elsewhere. PostgreSQL raises an error where a product is too small for a double, as
+    it may be for probabilities below 1e-300.
 
     Above a hundred classes expressions are too long to be of use. Of
     :class:`ScalingBinningRecalibrator` they hold the smooth map once for each bin.
