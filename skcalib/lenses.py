@@ -611,9 +611,12 @@ _NAMED_LENSES = {"confidence": _Confidence(), "top-label": _TopLabel(), "classwi
 
 
 def _get_lens(multi_class: Any) -> Any:
-    """Return the lens of a name, or the object itself, checked as it is used."""
+    """Return the lens of a name, or the object itself, checked as it is used.
+
+    "canonical" has none: all classes are measured at once.
+    """
     if isinstance(multi_class, str):
-        return _NAMED_LENSES[multi_class]
+        return _NAMED_LENSES.get(multi_class)
     if isinstance(multi_class, type):
         raise TypeError(
             f"multi_class must be an object; found the class {multi_class.__name__} itself. Write "

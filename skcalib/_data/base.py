@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._numerics.array_api import Array
+from .._numerics.array_api import Array, array_namespace, take_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,18 @@ class EvaluationData(ABC):
             if values is not None and name not in self._shared
         }
 
-    @abstractmethod
-    def take(self, rows: np.ndarray | slice) -> Self:
+    def take(self, rows: Array) -> Self:
         """Return some of the samples, possibly repeated; their weights sum to 1 again."""
+        fields = self._map_rows(lambda values: take_rows(values, rows))
+        weight = fields["weight"]
+        total = array_namespace(weight).sum(weight)
+        if isinstance(weight, np.ndarray) and len(weight) and (weight == weight[0]).all():
+            fields["weight"] = np.broadcast_to(1 / len(weight), len(weight))  # 1/n to the last bit
+        else:
+            fields["weight"] = weight / total
+        if self.square is not None:
+            fields["square"] = fields["square"] / total**2
+        return replace(self, **fields)
 
     @abstractmethod
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from .._inputs.drawing import draw_labels, draw_labels_in_groups
 from .._numerics import sorting
-from .._numerics.array_api import Array, take_rows, to_numpy
+from .._numerics.array_api import Array, to_numpy
 from .._numerics.logits import column_log_odds
 from .base import EvaluationData
 
@@ -122,19 +122,6 @@ class ClassData(EvaluationData):
     def outcome(self) -> np.ndarray:
         """The observed labels (n,), as `simulate_outcomes` returns simulated ones."""
         return self.label
-
-    def take(self, rows: Array) -> "ClassData":
-        """Some of the samples, possibly repeated; their weights sum to 1 again."""
-        fields = self._map_rows(lambda values: take_rows(values, rows))
-        weight = fields["weight"]
-        total = array_namespace(weight).sum(weight)
-        if self.is_on_host and len(weight) and (weight == weight[0]).all():
-            fields["weight"] = np.broadcast_to(1 / len(weight), len(weight))  # 1/n to the last bit
-        else:
-            fields["weight"] = weight / total
-        if self.square is not None:
-            fields["square"] = fields["square"] / total**2
-        return replace(self, **fields)
 
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Outcomes drawn from the predictions, (size, n); they are independent but for groups."""

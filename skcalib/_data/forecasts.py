@@ -37,15 +37,6 @@ class ForecastData(EvaluationData):
             return np.zeros(len(self.value), dtype=np.intp)
         return self.value
 
-    def take(self, rows: np.ndarray | slice) -> "ForecastData":
-        """Some of the samples, possibly repeated; their weights sum to 1 again."""
-        fields = self._map_rows(lambda values: values[rows])
-        total = fields["weight"].sum()
-        fields["weight"] = fields["weight"] / total
-        if self.square is not None:
-            fields["square"] = fields["square"] / total**2
-        return replace(self, **fields)
-
     def simulate_outcomes(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Outcomes drawn from the forecasts, (size, n); they are independent but for groups.
 

@@ -230,8 +230,8 @@ def contiguous(array: Array) -> Array:
 
 
 def take_rows(array: Array, rows: Array) -> Array:
-    """Return rows of an array, given by indices (m,), a slice, or a NumPy mask (n,)."""
-    if isinstance(array, np.ndarray) or isinstance(rows, slice):
+    """Return rows of an array or a forecast, given by indices (m,), a slice, or a mask (n,)."""
+    if isinstance(array, np.ndarray) or isinstance(rows, slice) or not is_array_api_obj(array):
         return array[rows, ...]
     xp = array_namespace(array)
     if isinstance(rows, np.ndarray):

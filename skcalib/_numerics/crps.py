@@ -422,10 +422,3 @@ def isotonic_brier_score(
 def _is_above_previous(ordered: np.ndarray) -> np.ndarray:
     """True where sorted probabilities (n,) increase by more than rounding, (n − 1,)."""
     return np.diff(ordered) > _PROBABILITY_RTOL * np.minimum(ordered[1:], _PROBABILITY_RTOL)
-
-
-def mean_half_distance(points: np.ndarray, mass: np.ndarray) -> float:
-    """½ Σ_{i,j} w_i w_j |y_i − y_j| of sorted outcomes, the integral of F̂(1 − F̂)."""
-    below = np.cumsum(mass)[:-1]
-    above = np.cumsum(mass[::-1])[::-1][1:]
-    return float((below * above) @ np.diff(points))

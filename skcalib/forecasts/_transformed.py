@@ -224,23 +224,15 @@ class ConcatenatedForecast(Forecast):
         for forecast, rows in zip(self.forecasts, self.row_indices, strict=True):
             forecast._check_outcomes(y[rows], name, may_be_impossible=may_be_impossible)
 
-    _cdf = _delegate("_cdf")
-    _sf = _delegate("_sf")
-    _logcdf = _delegate("_logcdf")
-    _logsf = _delegate("_logsf")
-    _logpdf = _delegate("_logpdf")
     _ppf = _delegate("_ppf")
-    _pit_bounds = _delegate("_pit_bounds")
-    _crps = _delegate("_crps")
-    _match_scale = _delegate("_match_scale")
-    mean = _delegate("mean")
-    std = _delegate("std")
-    entropy = _delegate("entropy")
-    quantiles = _delegate("quantiles", by_row=False)
-    interval = _delegate("interval", by_row=False)
-    components = _delegate("components", by_row=False)
-    _atoms = _delegate("_atoms", by_row=False)
-    _sample = _delegate("_sample", by_row=False)
+
+
+# The methods whose arguments have a row for each forecast, and those that take the same for all.
+_BY_ROW = ("_cdf", "_sf", "_logcdf", "_logsf", "_logpdf", "_pit_bounds", "_crps", "_match_scale")
+_ALIKE = ("quantiles", "interval", "components", "_atoms", "_sample")
+
+for _name in (*_BY_ROW, "mean", "std", "entropy", *_ALIKE):
+    setattr(ConcatenatedForecast, _name, _delegate(_name, by_row=_name not in _ALIKE))
 
 
 ppf_log_odds.register(ConcatenatedForecast)(_delegate(ppf_log_odds))

@@ -49,13 +49,15 @@ class CandidateScores:
         self.sums = [inside.multiply(feature[None]).tocsr() for feature in features]  # 2 of (C, n)
         self.features = features
         pairs = features[:, None] * features  # (2, 2, n)
-        flat = pairs.reshape(4, -1)
-        sums_inside = (inside @ (information * flat).T).reshape(-1, 2, 2)
-        common = np.sum(information * pairs, axis=2)
+
+        def sum_pairs(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """Sums of pairs times a factor (n,), inside of the candidates and over all samples."""
+            product = factor * pairs
+            return (inside @ product.reshape(4, -1).T).reshape(-1, 2, 2), product.sum(axis=2)
+
+        sums_inside, common = sum_pairs(information)
         self.explained = sums_inside @ np.linalg.pinv(common, hermitian=True)  # (C, 2, 2)
-        noise = weight * information
-        sums_inside = (inside @ (noise * flat).T).reshape(-1, 2, 2)
-        common = np.sum(noise * pairs, axis=2)
+        sums_inside, common = sum_pairs(weight * information)
         cross = self.explained @ sums_inside
         variance = sums_inside - cross - np.swapaxes(cross, 1, 2)
         variance += self.explained @ common @ np.swapaxes(self.explained, 1, 2)
@@ -229,11 +231,7 @@ def legendre(transform: np.ndarray) -> np.ndarray:
 
 
 def _inside(candidates: list[Candidate]) -> Any:
-    columns = [np.flatnonzero(candidate.rows) for candidate in candidates]
-    starts = np.cumsum([0, *map(len, columns)])
-    index = np.concatenate(columns)
-    shape = len(candidates), len(candidates[0].rows)
-    return csr_array((np.ones(len(index)), index, starts), shape=shape)
+    return csr_array(np.array([candidate.rows for candidate in candidates])).astype(np.float64)
 
 
 def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray) -> np.ndarray:

@@ -338,12 +338,7 @@ def pool_class_residuals(data: ClassData) -> tuple[np.ndarray, Iterator[np.ndarr
     The sums come for one class after another, (m,).
     """
     points, level = np.unique(data.proba, axis=0, return_inverse=True)
-    level, label, weight = level.ravel(), data.label, data.weight
-    columns = (
-        np.bincount(level, weight * ((label == k) - proba), len(points))
-        for k, proba in enumerate(data.iter_class_proba())
-    )
-    return points, columns
+    return points, _iter_class_residuals(data, level.ravel(), len(points))
 
 
 _level_set_calibration_error = reduce_classes(_level_set_error)

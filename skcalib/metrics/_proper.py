@@ -17,7 +17,7 @@ from .._inputs.drawing import draw_seed
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Average, Count, Label, RandomState, validate_params
 from .._inputs.warnings import warn_if_slow
-from .._numerics.crps import isotonic_brier_score, mean_half_distance, threshold_cells
+from .._numerics.crps import isotonic_brier_score, mean_half_distances, threshold_cells
 from .._numerics.isotonic import isotonic_knots
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
@@ -56,7 +56,7 @@ def crps_components(data: ForecastData, tolerance: float = _CELL_RTOL) -> np.nda
     points, mass = pool_ties(value, weight)
     if len(points) == 1:
         return np.array([score, 0.0, 0.0, score])
-    uncertainty = mean_half_distance(points, mass)
+    uncertainty = float(mean_half_distances(points[None], mass[None])[0])
     inside = float(weight @ threshold_weighted_crps(forecast, value, points[0], points[-1]))
     widest, recalibrated = _NARROW * (points[-1] - points[0]), np.inf
     most = max(tolerance * score, np.spacing(np.abs(points).max()))  # thresholds are rounded

@@ -108,8 +108,7 @@ def average_each(
 
     All their binary problems are measured at once, which pays off for small ones.
     """
-    is_canonical = isinstance(multi_class, str) and multi_class == "canonical"
-    lens = None if is_canonical else _get_lens(multi_class)
+    lens = _get_lens(multi_class)
     is_single: list[bool] = []
 
     def iter_problems() -> Iterator[NamedProblem]:

@@ -59,8 +59,7 @@ def witness_terms(find_witness: Callable[..., Any]) -> Callable[..., MetricTerms
         if not isinstance(data, ClassData):
             return find_witness(data, **options)
         data = data.to_numpy()
-        is_canonical = isinstance(multi_class, str) and multi_class == "canonical"
-        lens = None if is_canonical else _get_lens(multi_class)
+        lens = _get_lens(multi_class)
         if lens is None or lens._is_identity(data):
             witness = find_witness(data, **options)
             return None if witness is None else _to_terms(data, witness)

@@ -150,7 +150,7 @@ class ClassSections(Sections):
     def differences(self, other: Sections, *, shares_outcomes: bool = True) -> Intervals:
         intervals = super().differences(other, shares_outcomes=shares_outcomes)
         intervals["area_under_roc_curve"] = np.nan, np.nan  # of two classes only
-        return intervals | _two_classes.clinical_difference_intervals(self.data, other.data)
+        return intervals | _two_classes.find_clinical_intervals(self.data, other.data)
 
     def _class_rows(self, errors: np.ndarray) -> TableRows:
         """Return the calibration of each class against all others, the worst ones first."""

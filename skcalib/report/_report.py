@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from os import PathLike
-from typing import Any, Literal, TypedDict, Unpack, cast, overload
+from typing import Any, Literal, Protocol, cast, overload
 
 import numpy as np
 import scipy
 import sklearn
 from sklearn.utils import check_random_state
 
-from .._inputs.annotations import Estimator
+from .._inputs.annotations import Estimator, P
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Columns, check_by_each, printable
 from .._inputs.missing import omit_missing
 from .._inputs.probabilities import check_outcomes_by_model
-from .._inputs.scikit_learn import Function, Label, RandomState, num_samples, validate_params
+from .._inputs.scikit_learn import Label, RandomState, num_samples, validate_params
 from .._versions import __version__
 from ..display._base import add_labels, check_models, response_of
 from ..uncertainty._measured import check_predicted
@@ -294,7 +294,19 @@ def _to_json_types(value: object, *, finite: bool = False) -> Any:
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _refuse_estimators(function: Function) -> Function:
+class _Reporting(Protocol[P]):
+    """The types of what the function returns, of several models by name and of one."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, y_true: ArrayLike, y_pred: Mapping, **options: object
+    ) -> ComparisonReport: ...
+
+    @overload
+    def __call__(self, *args: P.args, **options: P.kwargs) -> CalibrationReport: ...
+
+
+def _refuse_estimators(function: Callable[P, Any]) -> _Reporting[P]:
     @wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
         if args and hasattr(args[0], "fit"):
@@ -305,33 +317,7 @@ def _refuse_estimators(function: Function) -> Function:
             )
         return function(*args, **options)
 
-    return cast(Function, wrapper)
-
-
-class _ReportOptions(TypedDict, total=False):
-    sample_weight: ArrayLike | None
-    pos_label: Label | None
-    labels: ArrayLike | None
-    by: Any
-    by_each: Any
-    groups: ArrayLike | None
-    recalibrated: bool
-    name: str | None
-    date: str | datetime.date | None
-    nan_policy: Literal["raise", "omit"]
-    random_state: RandomState
-
-
-@overload
-def calibration_report(
-    y_true: ArrayLike, y_pred: Mapping, **options: Unpack[_ReportOptions]
-) -> "ComparisonReport": ...
-
-
-@overload
-def calibration_report(
-    y_true: ArrayLike, y_pred: Any, **options: Unpack[_ReportOptions]
-) -> "CalibrationReport": ...
+    return cast(Any, wrapper)
 
 
 @_refuse_estimators

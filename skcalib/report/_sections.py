@@ -177,7 +177,9 @@ class Sections(ABC, Generic[Data]):
                 notify_progress(
                     f"finding the interval of the {measure_title(measure.name, numbers)}"
                 )
-                intervals[measure.name] = self._measure_interval(measure)
+                measured = MeasuredModels((measure.entry,), measure.options, (measure.data,))
+                interval = interval_of(measured, **DRAWING)
+                intervals[measure.name] = interval.low, interval.high
         return intervals
 
     def differences(self, other: "Sections", *, shares_outcomes: bool = True) -> Intervals:
@@ -205,11 +207,6 @@ class Sections(ABC, Generic[Data]):
                 intervals[entry.name] = result.low, result.high
         return intervals
 
-    def _measure_interval(self, measure: ReportMeasure) -> tuple[float, float]:
-        measured = MeasuredModels((measure.entry,), measure.options, (measure.data,))
-        interval = interval_of(measured, **DRAWING)
-        return interval.low, interval.high
-
     def subgroups(self, subgroups: Subgroups) -> tuple[TableRows, float]:
         """Return rows with metric, interval and p-value of each subgroup, and the joint p-value.
 
@@ -224,9 +221,8 @@ class Sections(ABC, Generic[Data]):
         for title, phrase, members in named:
             subgroup_data, low, high = data.take(members), np.nan, np.nan
             if inverse_effective_size(subgroup_data) <= MAX_SAMPLE_SHARE:
-                low, high = self._measure_interval(
-                    ReportMeasure(metric, entry, {}, subgroup_data, subgroup_data.n_samples)
-                )
+                measured = MeasuredModels((entry,), {}, (subgroup_data,))
+                low, high = interval_of(measured, **DRAWING)
             estimate = float(entry.measure(subgroup_data))
             row: dict[str, Any] = {"by": subgroups.title, "subgroup": title, "name": phrase}
             row |= {"n_samples": subgroup_data.n_samples, **self.measure_subgroup(subgroup_data)}

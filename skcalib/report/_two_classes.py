@@ -58,10 +58,7 @@ def two_class_numbers(data: ClassData) -> Numbers:
 
 def clinical_intervals(data: ClassData, numbers: Numbers) -> Intervals:
     """Return their 95 % intervals; none of perfect ranks."""
-    if not _has_intervals(data):
-        return {}
-    limits = zip(_CLINICAL_NAMES, _clinical_limits(data), strict=True)
-    intervals = {name: limit.interval(0.95) for name, limit in limits if name in numbers}
+    intervals = find_clinical_intervals(data, names=[n for n in _CLINICAL_NAMES if n in numbers])
     return {
         name: (low, high) for name, (low, high) in intervals.items() if high - low > _INTERVAL_ATOL
     }
@@ -71,22 +68,18 @@ def measure_event_ratio(data: ClassData) -> Numbers:
     """Return the events and the O:E ratio of a subgroup, and the ends of its 95 % interval."""
     name = _CLINICAL_NAMES[0]
     numbers = {"n_events": int(data.label.sum()), name: float(SIGNED_METRICS[name].measure(data))}
-    low, high = np.nan, np.nan
-    if _has_intervals(data):
-        low, high = _clinical_limits(data, names=(name,))[0].interval(0.95)
+    low, high = find_clinical_intervals(data, names=(name,)).get(name, (np.nan, np.nan))
     return numbers | {f"{name}_low": low, f"{name}_high": high}
 
 
-def clinical_difference_intervals(data: ClassData, other: ClassData) -> Intervals:
-    """Return 95 % intervals of the differences from another model of the same outcomes."""
-    if not _has_intervals(data):
+def find_clinical_intervals(
+    *models: ClassData, names: Sequence[str] = _CLINICAL_NAMES
+) -> Intervals:
+    """Return 95 % intervals of a model, or of the differences of two of the same outcomes."""
+    if not _has_intervals(models[0]):
         return {}
-    limits = zip(_CLINICAL_NAMES, _clinical_limits(data, other), strict=True)
-    return {name: limit.interval(0.95) for name, limit in limits}
-
-
-def _clinical_limits(*models: ClassData, names: Sequence[str] = _CLINICAL_NAMES) -> list[Any]:
-    return cross_groups(models, lambda models: signed_limits(models, names))
+    limits: list[Any] = cross_groups(models, lambda models: signed_limits(models, names))
+    return {name: limit.interval(0.95) for name, limit in zip(names, limits, strict=True)}
 
 
 def _has_intervals(data: ClassData) -> bool:
