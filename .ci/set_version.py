@@ -1,4 +1,4 @@
-"""Writes a version into the package, the citation and, of a release, the changelog.
+"""Writes a version into the package, the citation and, if it is a release, the changelog.
 
 python .ci/set_version.py VERSION
 """

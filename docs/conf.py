@@ -292,7 +292,7 @@ def check_reference(app, env):
         logger.warning("in the reference, but not public: %s", name)
 
 
-# Links from the names in code: pages stay plain text that can be read in the repository, too
+# Names in code become links here, so that pages stay plain text that can be read in the repository
 DOT = '<span class="o">.</span>'  # in a block of code
 MODULE_DOT = '</span><span class="nn">.</span><span class="nn">'  # in the code of an example
 NAME = rf'<span class="nn?">[\w.]+</span>(?:{re.escape(DOT)}<span class="n">\w+</span>)*'
@@ -346,7 +346,7 @@ def link_names(app, page, templatename, context, doctree):
 
 
 def check_links(app, page, templatename, context, doctree):
-    """Warn of public names within code that are no links, but on the page that describes them."""
+    """Warn of public names within code without a link, except on the page that describes them."""
     objects = app.env.get_domain("py").objects
     elsewhere = {name for name, entry in objects.items() if entry.docname != page}
     public = find_public_names() & elsewhere

@@ -111,4 +111,5 @@ for name, values in (measured | kernels).items():
 # it does not stay put entirely, but no other does better. With the linear kernel alone the
 # difference is twice that, and with the Gaussian one it is nearly a factor of two, the drop of the
 # paper's figure. The joint error is about six times as large at the ends, although nothing about
-# the model has changed. The paper prints no numbers of its figures, so none are beside these.
+# the model has changed. The paper prints no numbers for its figures, so these cannot be compared
+# with it.

@@ -1,4 +1,4 @@
-"""The predictions of fourteen networks for CIFAR-10, which two benchmarks read."""
+"""The predictions of fourteen networks for CIFAR-10, as two benchmarks read them."""
 
 import numpy as np
 

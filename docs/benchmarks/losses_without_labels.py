@@ -1,8 +1,8 @@
 """What decisions by fourteen networks will cost: an estimate without labels beside the loss itself.
 
-Half of the test images of CIFAR-10 has labels, by which predictions are recalibrated. Of the other
-half the loss is estimated from the predictions alone, and then looked up. The folder is that of
-widmann2019.py.
+Half of the test images of CIFAR-10 recalibrate the predictions by their labels. On the other half,
+the loss is estimated from the predictions alone, and then measured with the labels. The folder is
+that of widmann2019.py.
 
     python docs/benchmarks/losses_without_labels.py FOLDER [--quick]
 """

@@ -1,7 +1,7 @@
 """Which errors compare networks that were tested on different images?
 
 The fourteen networks of Widmann, Lindsten and Zachariah (2019) predict the same 10,000 images of
-CIFAR-10. The images are parted in two, by class, by difficulty, by size or by chance, and each
+CIFAR-10. The images are split in two, by class, by difficulty, by size or by chance, and each
 network is measured on both parts. Two questions: is a pair of networks, each measured on its own
 part, in the order that the same measure gives on all images? And do the two parts rank all
 networks alike? The folder holds cifar10_probs.npz.

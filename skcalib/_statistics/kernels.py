@@ -54,7 +54,7 @@ KERNELS = {
 }
 
 # Also the kernel 1 − d with the total variation distance d. Between probability vectors it is Σ_k
-# min(s_k, t_k) and so positive semi-definite; between others it is neither.
+# min(s_k, t_k), so it is positive semi-definite; between other vectors it need not be.
 SIMPLEX_KERNELS = KERNELS | {
     "intersection": KERNELS["total-variation"]._replace(
         is_linear=True, pair_sum=laplace.linear_pair_sum, product=laplace.linear_product

@@ -84,7 +84,7 @@ def make_hard_instance(
     2 \alpha)` in "near" (Lemma 4.5). With :math:`\beta > 0` the interval calibration error of
     "near" is far larger than its distance (Lemma 6.8); with :math:`\beta < 0`, however small, it
     jumps (Lemma 6.9). For that lemma the paper has other models, in its Table 2: "near" behaves as
-    it says, but has other numbers.
+    the lemma says, but with other numbers.
 
     **"gaussian-blind-spot"** has residuals that oscillate with the predictions. These are uniform
     on :math:`m = \lceil 10 / \varepsilon \rceil` equally spaced points of [1/4, 3/4], which makes 2

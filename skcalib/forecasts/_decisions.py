@@ -433,7 +433,7 @@ def expected_loss(
 
     Its mean estimates the loss where outcomes are not known yet. For the best action the estimate
     is unbiased if the predictions are calibrated for the decision [1]_ [2]_ (see
-    :func:`skcalib.metrics.decision_calibration_error`); by overconfident ones it is too small.
+    :func:`skcalib.metrics.decision_calibration_error`); if they are overconfident, it is too small.
 
     Parameters
     ----------

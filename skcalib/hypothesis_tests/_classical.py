@@ -226,7 +226,7 @@ class SpiegelhalterTest(SignedTest):
 
     The statistic z is 0 on average if the model is calibrated, positive if it is overconfident
     (predictions too close to 0 and 1), and negative if underconfident. Predictions of 1/2 do not
-    count, and errors that cancel pass unseen. With more than two classes, it tests the probability
+    count, and errors that cancel are not seen. With more than two classes, it tests the probability
     of the predicted class.
 
     Parameters

@@ -221,8 +221,8 @@ def decision_calibration_error(
     others gains more than :math:`2 \sqrt{A}` times the error, for A actions. With "chosen" the sum
     over a has one term, that of :math:`\delta_i`.
 
-    Ties go to the first of the best actions. An ensemble of few members announces too small a loss
-    of the best action, which its members choose by chance.
+    Ties go to the first of the best actions. With an ensemble of few members, the expected loss of
+    the best action is too small, because the same members choose this action.
     ``CalibrationTest(method="asymptotic")`` tests only that all gaps are 0. Cost: :math:`O(n A)`,
     after the expected losses.
 

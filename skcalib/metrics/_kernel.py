@@ -303,12 +303,13 @@ def squared_kernel_calibration_error(
     ``estimation="biased"``.
 
     Half of the biased estimate of two classes with "intersection" is the averaged two-bin error
-    (ATB) [3]_. Of more classes this kernel compares one probability at a time, so it can be 0 for a
-    model that is not calibrated canonically. Biased estimates with a named kernel are truthful, with
-    "canonical" and "classwise": no predictions have a lower expected value than the true
-    probabilities. Unbiased ones are not, nor are roots (theory page *what each measure is*).
+    (ATB) [3]_. With more classes this kernel compares one probability at a time, so the error can
+    be 0 for a model that is not calibrated canonically. Biased estimates with a named kernel are
+    truthful, with "canonical" and "classwise": no predictions have a lower expected value than the
+    true probabilities. Unbiased estimates and roots are not truthful (theory page *what each
+    measure is*).
 
-    Two classes cost :math:`O(n \log n)`, but for "rbf" and callables; otherwise "unbiased" and
+    Two classes cost :math:`O(n \log n)`, except with "rbf" and callables; otherwise "unbiased" and
     "biased" cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and
     "block" :math:`O(n B K)` for blocks of size B. "fourier" [2]_ costs :math:`O(n D K)` for D
     frequencies, with a standard error of at most :math:`\sqrt{1/D}` times the biased estimate with

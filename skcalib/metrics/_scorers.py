@@ -121,9 +121,10 @@ def make_scorer(
     Notes
     -----
     Search for models by a proper score, such as "neg_log_loss". A calibration error can be gamed:
-    the base rate for everybody is calibrated, and even the true probabilities are not safe. Their
-    expected smooth or binned error is higher than that of some wrong predictions (theory page *what
-    each measure is*). Only biased squared kernel errors are truthful.
+    the base rate for everybody is calibrated, and with few samples some wrong predictions have a
+    lower expected smooth or binned error than the true probabilities (theory page *what each
+    measure is*). Biased squared kernel errors are truthful: no predictions have a lower expected
+    value than the true probabilities.
 
     Examples
     --------

@@ -19,9 +19,9 @@ def count_columns(scores: Tensor) -> int:
 
 
 def format_buffer(name: str, values: Tensor) -> str:
-    """The number that all values are, up to ten numbers, or their shape.
+    """One number if all values are equal, else up to ten numbers, or the shape of more.
 
-    One factor of all log-probabilities is shown as the temperature that divides them.
+    If all log-probabilities have the same factor, the text is the temperature that divides them.
     """
     first = values.flatten()[0]
     if (values == first).all():

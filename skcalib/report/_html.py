@@ -117,7 +117,7 @@ def check_target(path: str, *, force: bool, is_page: bool = True) -> None:
     """Refuse paths that cannot be written to, and existing files; a page may replace a page."""
     target = Path(path)
     with suppress(FileNotFoundError, NotADirectoryError):
-        target.stat()  # a name that is too long is an error, which Python 3.14 hides below
+        target.stat()  # raises if the name is too long, which `is_file` of Python 3.14 hides
     if target.is_file() and not force:
         with open(target, "rb") as file:
             may_be_replaced = is_page and _PAGE_TAG in file.read(2**16)

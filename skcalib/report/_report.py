@@ -295,7 +295,7 @@ def _to_json_types(value: object, *, finite: bool = False) -> Any:
 
 
 class _Reporting(Protocol[P]):
-    """The types of what the function returns, of several models by name and of one."""
+    """A function that returns a report: one of several models by name, or of one model."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]

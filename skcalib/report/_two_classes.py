@@ -75,7 +75,7 @@ def measure_event_ratio(data: ClassData) -> Numbers:
 def find_clinical_intervals(
     *models: ClassData, names: Sequence[str] = _CLINICAL_NAMES
 ) -> Intervals:
-    """Return 95 % intervals of a model, or of the differences of two of the same outcomes."""
+    """Return 95 % intervals of one model, or of the differences of two with the same outcomes."""
     if not _has_intervals(models[0]):
         return {}
     limits: list[Any] = cross_groups(models, lambda models: signed_limits(models, names))

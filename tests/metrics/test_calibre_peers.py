@@ -13,7 +13,7 @@ if sys.version_info < (3, 12):
     pytest.skip("calibre 0.14 needs Python 3.12", allow_module_level=True)
 calibre = pytest.importorskip("calibre", minversion="0.14", exc_type=ImportError)
 
-# what the peer warns about is its own
+# the peer's own warnings say nothing about skcalib
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

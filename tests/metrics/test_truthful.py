@@ -1,4 +1,4 @@
-"""Which measures are lowest, in expectation over all labels, for who predicts the truth.
+"""Which measures have their lowest expected value, over all labels, at the true probabilities.
 
 Hartline, Hu and Wu (2026), A Perfectly Truthful Calibration Measure, COLT. All vectors of labels
 are enumerated, with their probabilities under the truth.
