@@ -65,7 +65,8 @@ def _values_of(values: object) -> list[Any]:
 
 
 def _find_complete_rows(model: ArrayLike) -> np.ndarray:
-    return ~np.atleast_2d(find_missing(as_array(model, "y_pred")).T).any(axis=0)
+    missing = find_missing(as_array(model, "y_pred"))
+    return np.logical_and.reduce(~np.atleast_2d(missing.T))
 
 
 def _take(name: str, values: object, complete: list[np.ndarray]) -> Any:
