@@ -21,9 +21,11 @@ def replace(name, pattern, replacement):
 
 
 def main():
-    (version,) = sys.argv[1:]
+    version = " ".join(sys.argv[1:])
     if not re.fullmatch(r"\d+\.\d+\.\d+(\.dev0|rc\d+)?", version):
         raise SystemExit(f"a version is like 0.1.0, 0.1.0rc1 or 0.2.0.dev0, not {version!r}")
+    if f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text("utf-8"):
+        raise SystemExit(f"CHANGELOG.md has a section of {version} already")
     today = date.today().isoformat()
     replace("skcalib/_versions.py", r'^__version__ = ".*"$', f'__version__ = "{version}"')
     released = "" if version.endswith(".dev0") else f"\ndate-released: {today}"

@@ -1,6 +1,6 @@
 """Measures of several models, with their intervals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from math import ceil
@@ -342,7 +342,7 @@ def _metrics_of_report(y_preds: Any) -> Any:
 
 def check_reference(reference: str | None, y_preds: Mapping[str, Any]) -> None:
     """The reference is one of the models."""
-    is_name = isinstance(reference, str | int)  # what is neither may have no hash
+    is_name = isinstance(reference, Hashable)
     if reference is not None and not (is_name and reference in y_preds):
         raise ValueError(
             "reference must be the name of one of the models; found "

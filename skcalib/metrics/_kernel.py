@@ -305,9 +305,9 @@ def squared_kernel_calibration_error(
     Half of the biased estimate of two classes with "intersection" is the averaged two-bin error
     (ATB) [3]_. With more classes this kernel compares one probability at a time, so the error can
     be 0 for a model that is not calibrated canonically. Biased estimates with a named kernel are
-    truthful, with "canonical" and "classwise": no predictions have a lower expected value than the
-    true probabilities. Unbiased estimates and roots are not truthful (theory page *what each
-    measure is*).
+    truthful, with "canonical" and with the plain mean of "classwise": no predictions have a lower
+    expected value than the true probabilities. Unbiased estimates and roots are not truthful
+    (theory page *what each measure is*).
 
     Two classes cost :math:`O(n \log n)`, except with "rbf" and callables; otherwise "unbiased" and
     "biased" cost :math:`O(n^2 K)`, without a matrix of all pairs, "linear" :math:`O(n K)` and

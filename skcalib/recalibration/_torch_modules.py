@@ -29,7 +29,7 @@ def format_buffer(name: str, values: Tensor) -> str:
         return f"temperature={1 / first:.4g}" if is_temperature else f"{name}={first:.4g}"
     if values.numel() > 10:
         return f"{name}=tensor of shape {tuple(values.shape)}"
-    return f"{name}={np.round(values.tolist(), 4).tolist()}"
+    return f"{name}=[{', '.join(f'{value:.4g}' for value in values.flatten())}]"
 
 
 class LogitMap(torch.nn.Module):
@@ -153,9 +153,10 @@ class LogOddsMaps(LogitMap):
         column = torch.arange(log_odds.shape[1], device=piece.device)
         distance = log_odds - self.origin[column, piece]
         coefficients = self.coefficients[column, piece]  # (n, M, d)
-        *lower, value = coefficients.unbind(dim=2)
-        for coefficient in reversed(lower):
-            value = coefficient + distance * value
+        parts = coefficients.unbind(dim=2)  # a number of tensors that torch.jit.script may not know
+        value = parts[-1]
+        for power in range(len(parts) - 2, -1, -1):
+            value = parts[power] + distance * value
         return value + self.skew * log_proba
 
 

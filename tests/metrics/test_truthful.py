@@ -97,16 +97,32 @@ def test_other_measures_reward_a_lie(metric, options, lie):
     assert expected_value(metric, lie, **options) < truth - 0.01
 
 
-def test_the_confidence_is_not_truthful():
+@pytest.mark.parametrize("lens", ["confidence", "top-label"])
+def test_the_likeliest_class_alone_is_not_truthful(lens):
     # to name the unlikely class as the likely one makes the outcome less uncertain
     truth, lie = np.array([[0.5, 0.3, 0.2]]), np.array([[0.33, 0.33, 0.34]])
     options = {"labels": range(3), "kernel": "intersection", "estimation": "biased"}
 
-    def expected_square(report, lens):
+    def expected_square(report, reduction):
         error = squared_kernel_calibration_error
-        values = [error([k], report, multi_class=lens, **options) for k in range(3)]
+        values = [error([k], report, multi_class=reduction, **options) for k in range(3)]
         return truth[0] @ values
 
-    assert expected_square(lie, "confidence") < expected_square(truth, "confidence") - 0.1
-    for lens in ("canonical", "classwise"):
-        assert expected_square(lie, lens) > expected_square(truth, lens)
+    assert expected_square(lie, lens) < expected_square(truth, lens) - 0.1
+    for reduction in ("canonical", "classwise"):
+        assert expected_square(lie, reduction) > expected_square(truth, reduction)
+
+
+def test_a_mean_over_classes_weighted_by_labels_is_not_truthful():
+    truth, lie = np.array([[0.6, 0.3, 0.1]]), np.array([[0.58, 0.39, 0.03]])
+    options = {"labels": range(3), "multi_class": "classwise", "estimation": "biased"}
+    for average, is_truthful in {"macro": True, "auto": True, "weighted": False}.items():
+        at_truth, at_lie = (
+            truth[0]
+            @ [
+                squared_kernel_calibration_error([k], report, average=average, **options)
+                for k in range(3)
+            ]
+            for report in (truth, lie)
+        )
+        assert (at_lie > at_truth) == is_truthful

@@ -261,6 +261,9 @@ def test_every_module_is_traced_without_a_warning_and_shows_what_it_learned(name
             warnings.simplefilter("ignore", DeprecationWarning)  # newer releases say so of tracing
             traced = torch.jit.trace(module, (form(few),))
         torch.testing.assert_close(traced(form(many)), module(form(many)), equal_nan=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.jit.script(module)
     learned = {name for name, x in module.named_buffers() if name != "limits" and x.numel() > 0}
     shown = repr(module).replace("temperature=", "factor=")
     for buffer in {name.rpartition(".")[2] for name in learned} - {"limits", "knots"}:

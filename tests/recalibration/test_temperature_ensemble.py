@@ -152,3 +152,15 @@ def test_sure_predictions_that_are_no_better_than_chance(seed):
     n_right = np.sum(proba.argmax(axis=1) == label)
     expected = (n_right + 8) / (60 + 8)  # the eight samples of the prior are as predicted
     assert fitted.predict_proba(proba).max(axis=1) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("prior_weight", [None, 8])
+def test_where_the_temperature_has_no_share_it_is_not_searched(prior_weight):
+    rng = np.random.default_rng(50)
+    n_classes = int(rng.integers(2, 5))
+    proba, label = np.eye(n_classes)[rng.integers(0, n_classes, 40)], rng.integers(0, n_classes, 40)
+    options = {} if prior_weight is None else {"prior_weight": prior_weight}
+    fitted = EnsembleTemperatureRecalibrator(labels=range(n_classes), **options).fit(proba, label)
+    calibrated = fitted.predict_proba(proba)
+    losses = -np.log(np.clip([proba, calibrated], 1e-3, 1)[:, range(40), label])
+    assert losses[1].mean() < losses[0].mean()
