@@ -11,6 +11,7 @@ import argparse
 import warnings
 from pathlib import Path
 
+import _networks
 import numpy as np
 
 from skcalib.hypothesis_tests import CalibrationTest
@@ -158,14 +159,11 @@ def print_tests(networks, n_draws, rng):
 
 def read_networks(folder, n_networks=None):
     """The confidence of each network, and whether it is correct."""
-    networks = {}
-    with np.load(folder / "cifar10_probs.npz") as stored:
-        for name in sorted(name for name in stored if name != "labels")[:n_networks]:
-            proba = stored[name].astype(float)
-            proba /= proba.sum(axis=1, keepdims=True)
-            correct = (proba.argmax(axis=1) == stored["labels"]).astype(int)
-            networks[name] = proba.max(axis=1), correct
-    return networks
+    label, networks = _networks.read_networks(folder)
+    return {
+        name: (networks[name].max(axis=1), (networks[name].argmax(axis=1) == label).astype(int))
+        for name in sorted(networks)[:n_networks]
+    }
 
 
 def main():

@@ -92,8 +92,10 @@ def resolve_bandwidth(data: ClassData, kernel: str | Callable, bandwidth: float 
     if callable(kernel):
         return bandwidth
     family = SIMPLEX_KERNELS[kernel]
-    if family.is_linear or bandwidth != "median":  # no number of NumPy meets other packages' arrays
-        return 1.0 if family.is_linear else float(bandwidth)
+    if family.is_linear:
+        return 1.0
+    if bandwidth != "median":
+        return float(bandwidth)  # no number of NumPy meets arrays of other packages
     scale = family.per_probability if data.is_binary else family.scale
     points, weight = to_numpy(data.proba), to_numpy(data.weight)
     return median_bandwidth(points, weight, family.metric, scale, data.square)
